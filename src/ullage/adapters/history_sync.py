@@ -1,8 +1,8 @@
 """Mirrors a framework's message history in a `Context`, and writes back what a compaction changed.
 
-Before each call of its model the program shows the whole history. What was shown before, or given back, is known
-already: only what is new is weighed, and what the provider reported still holds. Any number of conversations may be
-followed at a time, and nobody needs to say which one it is: it is the one that begins like this.
+The framework passes its whole history before each call of its model. Messages that were passed or returned before are
+recognised: only new ones are weighed, and the provider's earlier reports stay valid. Any number of conversations may
+run at a time. A conversation is identified by the beginning of its history, so that no id is needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,45 +19,46 @@ from ullage.models import Usage
 __all__ = ["Begin", "Conversion", "Following", "Mirrored", "Shown", "begins", "load", "untouched"]
 
 Begin = Callable[[], Context]
-"""Makes the context of a conversation that is new. It has no session: the history is kept by the other program."""
+"""Makes the context of a new conversation. The context must not have a session, since the framework stores the
+history."""
 
 _FOLLOWED = 64
-"""Conversations; the one that was not heard of for the longest is forgotten, and known anew when it goes on."""
+"""Most conversations at a time. The one that was inactive longest is dropped, and starts anew when it continues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirrored(Message):
-    """Another program's message in neutral parts, or a piece of it, with the message itself."""
+    """A framework's message in neutral parts, or a piece of it, with the message itself."""
 
     origin: object = field(default=None, compare=False)
     pieces: int = field(default=1, compare=False)
-    """Into how many the origin was taken apart, for it may hold what others put into several messages."""
+    """Number of pieces that the origin was divided into, since a message may contain what others put into several."""
     own: tuple[object, ...] = field(default=(), compare=False)
-    """What of the origin this piece is, where there are several."""
+    """The elements of the origin that this piece consists of, if there are several pieces."""
     whole: tuple[Part, ...] = field(default=(), compare=False)
-    """The parts as they were read; what is changed by a context has others."""
+    """The parts as they were read. A context that changed the message has other parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a context is to know of a message."""
+    """A framework's message as a context takes it."""
 
     natives: tuple[object, ...]
-    """Mirrored ones; or the message itself, where a context reads it as it is."""
+    """`Mirrored` messages, or the message itself if a context reads it as it is."""
     usage: Usage | None = None
-    """What the provider reported with it, where it is an answer."""
+    """Usage that the provider reported with the message, if it is an answer."""
     pinned: frozenset[int] = frozenset()
-    """Which of them are never let go."""
+    """Indexes of the natives that must not be compacted."""
 
 
 class Conversion(Protocol):
-    """What is known of another program's messages."""
+    """Converts between a framework's messages and a context's."""
 
     def read(self, message: object) -> Shown: ...
 
     def write(self, natives: Sequence[object]) -> object:
-        """A message for what a context has of one: for pieces of the same origin, or for one that it made itself, which
-        is plain text of the user's or the assistant's."""
+        """Return the framework's message for pieces of one origin, or for a message that the context made, which is
+        plain text of the user or the assistant."""
         ...
 
 
@@ -65,21 +66,21 @@ class Conversion(Protocol):
 class _Followed:
     context: Context
     shown: list[object] = field(default_factory=list[object])
-    """The history as it was shown the last time."""
+    """The history that was passed last."""
     given: list[object] = field(default_factory=list[object])
-    """And as it was given back."""
+    """The history that was returned last."""
     _written: dict[tuple[int, ...], tuple[Sequence[object], object]] = field(
         default_factory=dict[tuple[int, ...], tuple[Sequence[object], object]]
     )
-    """What was given back for what: the same is given for the same."""
+    """Messages that were returned, by the ids of their pieces. The same pieces give the same object."""
 
     def known(self, history: Sequence[object]) -> int:
-        """How many messages of a history this is the beginning of; 0 where it is not."""
+        """Return how many messages of a history are known; 0 if it is another conversation."""
         return max(len(one) if begins(history, one) else 0 for one in (self.shown, self.given))
 
     def write(self, natives: Sequence[object], conversion: Conversion) -> list[object]:
         before, self._written = self._written, {}
-        # Pieces that stand side by side are one message again.
+        # Adjacent pieces become one message again.
         groups = list[list[object]]()
         for native in natives:
             last = groups[-1][-1] if groups else None
@@ -95,13 +96,14 @@ class _Followed:
 
 
 def untouched(natives: Sequence[object]) -> object | None:
-    """The message that these are all the pieces of, each as it was read; None where it is not that any more."""
+    """Return the origin if these are all its pieces, unchanged; otherwise None."""
     pieces = [one for one in natives if isinstance(one, Mirrored)]
     is_whole = bool(pieces) and len(pieces) == pieces[0].pieces and all(one.parts is one.whole for one in pieces)
     return pieces[0].origin if is_whole else None
 
 
 def begins(history: Sequence[object], beginning: Sequence[object]) -> bool:
+    """Return whether a history begins with these messages."""
     return len(beginning) <= len(history) and all(
         one is other or one == other for one, other in zip(history, beginning, strict=False)
     )
@@ -109,6 +111,8 @@ def begins(history: Sequence[object], beginning: Sequence[object]) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Following:
+    """Follows the conversations of a framework, each with a `Context`. Thread-safe list of at most 64."""
+
     begin: Begin
     conversion: Conversion
     _followed: list[_Followed] = field(default_factory=list[_Followed])
@@ -117,12 +121,13 @@ class Following:
     async def prepare(
         self, history: Sequence[object], tell: Callable[[Context], None] = lambda _: None
     ) -> tuple[list[object], Prepared]:
-        """What to send in place of a history, and what there is to say of it; `tell` may tell the context more."""
+        """Return the history to send and its status. `tell` can set the system prompt and the tools of the context
+        first."""
         followed = self._found(history)
         tell(followed.context)
         known = followed.known(history)
         for place, shown in enumerate(map(self.conversion.read, history[known:])):
-            # A report is of what was sent, and only of the last call do we know that.
+            # A report counts what was sent, which is known only for the last call.
             if known and place == 0 and shown.usage is not None:
                 followed.context.observe(usage=shown.usage, answer=shown.natives)
                 continue
@@ -136,7 +141,8 @@ class Following:
         return list(given), prepared
 
     def _found(self, history: Sequence[object]) -> _Followed:
-        """The conversation of which most is known, taken out from among the others until it is in step again."""
+        """Return the conversation with most messages in common, removed from the list until `prepare` has finished, or
+        a new one."""
         with self._lock:
             nearest = max(self._followed, key=lambda one: one.known(history), default=None)
             if nearest is not None and nearest.known(history):
@@ -152,7 +158,7 @@ class Following:
 
 
 def load(module: str, extra: str) -> Any:  # noqa: ANN401 - a module whose types are not there where it is not
-    """Raises `BadConfiguration` with the command that installs it."""
+    """Import a module. Raises `BadConfiguration`, with the command that installs it, if it is missing."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

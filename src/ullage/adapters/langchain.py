@@ -1,7 +1,9 @@
 """Middleware for LangChain agents.
 
-As a middleware of `create_agent`: before every call of the model the history is made to fit, and what was let go leaves
-the agent's state. Messages that are kept are the same objects. Needs the extra `langchain`.
+    agent = create_agent(model, tools, middleware=[context_middleware(lambda: Context(model="gpt-5.6-sol"))])
+
+Before every call of the model the history is compacted if it is too long, and the dropped messages are removed from the
+agent's state. Messages that are kept are the same objects. Needs the extra `langchain`.
 """
 
 import asyncio
@@ -33,10 +35,19 @@ Tell = Callable[[JsonObject], None]
 
 
 def context_middleware(begin: Begin, *, tell: Tell | None = None) -> Any:  # noqa: ANN401 - an AgentMiddleware
-    """A middleware that keeps the agent's history within the window of the contexts that `begin` makes.
+    """Return a middleware for `create_agent` that keeps the agent's history within its context window.
 
-    `context_status` is told before every call of the model, to `tell` and to the agent's custom stream. Where a context
-    has no summarizer, the agent's own model summarises, from its first call on.
+    Args:
+        begin: Makes the `Context` of a new conversation. If it has no summarizer, the agent's own model summarises,
+            from its first call on.
+        tell: Called with the `context_status` event before every call of the model. The event also goes to the agent's
+            custom stream.
+
+    Returns:
+        An `AgentMiddleware`.
+
+    Raises:
+        BadConfiguration: LangChain is not installed.
     """
     parent = load("langchain.agents.middleware", _EXTRA).AgentMiddleware
     work = _Work(following=Following(begin=begin, conversion=_Conversion()), tell=tell)
@@ -61,7 +72,7 @@ def context_middleware(begin: Begin, *, tell: Tell | None = None) -> Any:  # noq
 
 @dataclass(frozen=True, slots=True)
 class ChatSummarizer:
-    """A chat model of LangChain's that puts a history into fewer words."""
+    """Summarises with a LangChain chat model."""
 
     model: Any
     window: int | None = None
@@ -69,8 +80,9 @@ class ChatSummarizer:
     async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
         messages = load("langchain_core.messages", _EXTRA)
         asked = [messages.SystemMessage(request.instructions), messages.HumanMessage(request.text)]
-        # In a thread, since a client that a model keeps for its async calls is bound to the loop that made it. Without
-        # the tag, the summary would appear among the agent's own words.
+        # Runs in a thread, since the client that a model keeps for async calls is bound to the event loop that created
+        # it.
+        # Without the tag, the summary would appear among the agent's own words.
         ask = partial(self.model.invoke, asked, config={"tags": ["nostream"]})
         answer = await anyio.to_thread.run_sync(ask)
         said = answer.response_metadata
@@ -87,13 +99,13 @@ class _Work:
     following: Following
     tell: Tell | None
     _request: Any = None
-    """The last one to the model: its system prompt, tools and model are the agent's."""
+    """The last request to the model. Its system prompt, tools and model are the agent's."""
 
     def note(self, request: object) -> None:
         self._request = request
 
     async def fitted(self, history: list[object], stream: Tell) -> dict[str, Any] | None:
-        """A change of the agent's state, where something was let go."""
+        """Return the change of the agent's state if the history was compacted; otherwise None."""
         given, prepared = await self.following.prepare(history, self._told)
         for hear in (stream, self.tell):
             if hear is not None:
@@ -124,7 +136,7 @@ def _tool(tool: object) -> JsonObject:
 
 
 def _waited_for(work: Coroutine[Any, Any, dict[str, Any] | None]) -> dict[str, Any] | None:
-    """From code that is not async: in this thread, or in another where this one runs an event loop already."""
+    """Run a coroutine from synchronous code, in another thread if this one already runs an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -207,7 +219,7 @@ def _text(message: Message) -> str:
 
 
 def _retold(content: Any, texts: Iterator[str]) -> Any:  # noqa: ANN401
-    """The content of a message with other texts, one for each that it has."""
+    """Return the content of a message with other texts, one for each of its texts."""
     if isinstance(content, str):
         return next(texts, content)
     return [_retold_block(block, texts) for block in content]

@@ -24,7 +24,7 @@ _EXTRA = "openai-agents"
 
 
 class _Conversion:
-    """Items are read as they are: they are those of the Responses API."""
+    """Passes items through, since they are those of the Responses API."""
 
     def read(self, message: object) -> Shown:
         return Shown(natives=(message,))
@@ -52,11 +52,11 @@ class CompactingSession:
     _following: Following = field(init=False)
     _agent: Any = field(init=False, default=None)
     _kept: list[Any] = field(init=False, default_factory=list[Any])
-    """The items of the session inside that are known."""
+    """The known items of the inner session."""
     _shown: list[Any] = field(init=False, default_factory=list[Any])
-    """The same as the run had them when it showed them last."""
+    """The same items as the run passed them last."""
     _given: list[Any] = field(init=False, default_factory=list[Any])
-    """And as they were given to it."""
+    """The same items as they were returned to the run."""
 
     def __post_init__(self) -> None:
         self._following = Following(begin=self._begin_context, conversion=_Conversion())
@@ -68,28 +68,34 @@ class CompactingSession:
 
     @property
     def session_id(self) -> str:
+        """Id of the inner session."""
         return self.inner.session_id
 
     @property
     def session_settings(self) -> Any:  # noqa: ANN401 - the SDK's own
+        """Settings of the inner session; None if it has none."""
         return getattr(self.inner, "session_settings", None)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the compacted history. `limit` is passed to the inner session."""
         kept = list(await self.inner.get_items(limit))
         known = len(self._kept) if begins(kept, self._kept) else 0
         return await self._fitted([*(self._given if known else ()), *kept[known:]], kept)
 
     async def add_items(self, items: list[Any]) -> None:
+        """Append items to the inner session, uncompacted."""
         await self.inner.add_items(items)
 
     async def pop_item(self) -> Any:  # noqa: ANN401
+        """Remove and return the last item of the inner session."""
         return await self.inner.pop_item()
 
     async def clear_session(self) -> None:
+        """Remove all items of the inner session."""
         await self.inner.clear_session()
 
     async def fit(self, data: Any) -> Any:  # noqa: ANN401 - CallModelData to ModelInputData
-        """For `call_model_input_filter`."""
+        """Return the model input with a compacted history. Pass this method as `call_model_input_filter`."""
         sent, self._agent = data.model_data, data.agent
         items = list(sent.input)
         known = max(len(one) if begins(items, one) else 0 for one in (self._shown, self._given))
@@ -125,7 +131,7 @@ def _tool(tool: Any) -> JsonObject:  # noqa: ANN401
 
 @dataclass(frozen=True, slots=True)
 class ModelSummarizer:
-    """A model of the SDK's, or its name, that puts a history into fewer words."""
+    """Summarises with a model of the OpenAI Agents SDK, or the model of a given name."""
 
     model: Any
     window: int | None = None

@@ -27,7 +27,7 @@ Processor = Callable[[Any, list[Any]], Awaitable[list[Any]]]
 
 
 def context_capability(begin: Begin, *, tell: Callable[[JsonObject], None] | None = None) -> Any:  # noqa: ANN401
-    """The capability that keeps an agent's history within its context window.
+    """Return the capability that keeps an agent's history within its context window.
 
     Args:
         begin: Makes the `Context` of a new conversation. If it has no summarizer, the agent's own model summarises.
@@ -45,7 +45,7 @@ def context_capability(begin: Begin, *, tell: Callable[[JsonObject], None] | Non
 
 
 def history_processor(begin: Begin, *, tell: Callable[[JsonObject], None] | None = None) -> Processor:
-    """The function behind `context_capability`, for `ProcessHistory` or the `history_processors` of Pydantic AI 1.
+    """Return the function behind `context_capability`, for `ProcessHistory` or Pydantic AI 1's `history_processors`.
 
     Args:
         begin: Makes the `Context` of a new conversation. If it has no summarizer, the agent's own model summarises.
@@ -59,14 +59,14 @@ def history_processor(begin: Begin, *, tell: Callable[[JsonObject], None] | None
             tell(prepared.event)
         return given
 
-    # By its annotation Pydantic AI knows that a processor wants the run.
+    # Pydantic AI passes the run to a processor whose first parameter has this annotation.
     process.__annotations__["run"] = load("pydantic_ai", _EXTRA).RunContext
     return process
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSummarizer:
-    """A model of Pydantic AI's, or its name, that puts a history into fewer words."""
+    """Summarises with a Pydantic AI model, or the model of a given name."""
 
     model: Any
     window: int | None = None
@@ -95,7 +95,7 @@ class _Conversion:
         said = cast("Any", message)
         if said.kind == "response":
             return Shown(natives=_pieces(message, [("assistant", list(said.parts))]), usage=_usage(said.usage))
-        # One request may hold a system prompt, results and several prompts; some are let go, and others not.
+        # One request may contain a system prompt, results and several prompts, only some of which are dropped.
         runs = _runs(said.parts)
         pinned = frozenset(number for number, (role, _) in enumerate(runs) if role == "system")
         return Shown(natives=_pieces(message, runs), pinned=pinned)
@@ -133,7 +133,7 @@ def _role(part: Any) -> Role:  # noqa: ANN401
 
 
 def _runs(parts: Sequence[Any]) -> list[tuple[Role, list[Any]]]:
-    """Results together, everything else by itself; never none, so that nothing vanishes."""
+    """Group results together and everything else separately. At least one group, so that no message vanishes."""
     runs = list[tuple[Role, list[Any]]]()
     for part in parts:
         role = _role(part)
@@ -153,7 +153,7 @@ def _pieces(message: object, runs: Sequence[tuple[Role, list[Any]]]) -> tuple[Mi
 
 
 def _read(part: Any) -> Iterator[Part]:  # noqa: ANN401
-    """One neutral part for each thing that may be put in other words, and one for everything else."""
+    """Yield one neutral part for each element whose text may change, and one for everything else."""
     match part.part_kind:
         case "user-prompt" if not isinstance(part.content, str):
             yield from map(_content, part.content)
@@ -201,12 +201,12 @@ def _shape(media_type: str) -> Literal["image", "audio", "video", "document"]:
 
 
 def _shown(value: object) -> str:
-    """In some form that can be weighed."""
+    """Return the value as text that can be weighed."""
     return json.dumps(getattr(value, "content", None) or repr(value), ensure_ascii=False, default=str)
 
 
 def _written(part: Any, parts: Iterator[Part]) -> Any:  # noqa: ANN401
-    """A part with what has become of the neutral ones that were made of it."""
+    """Return a part with the current state of the neutral parts that were made of it."""
     read = tuple(_read(part))
     now = tuple(next(parts) for _ in read)
     if now == read:

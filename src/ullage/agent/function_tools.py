@@ -37,7 +37,7 @@ _ARGUMENT = re.compile(
 
 
 def as_sources(given: ToolsGiven) -> tuple[ToolSource, ...]:
-    """The sources of the tools that were given; all plain functions together are one source.
+    """Return the sources of the given tools; all plain functions together are one source.
 
     Raises:
         InvalidArguments: Something is neither a source nor a function, a function's signature cannot be written as a
@@ -100,7 +100,7 @@ class _FunctionTool:
     function: Callable[..., Any]
     tool: Tool
     model: type[BaseModel]
-    """Of the arguments. Its fields are numbered, so that no parameter's name collides with one of pydantic's."""
+    """Model of the arguments. Its fields are numbered, so that no parameter's name collides with one of pydantic's."""
     parameters: tuple[inspect.Parameter, ...]
 
     @classmethod
@@ -154,7 +154,7 @@ class _FunctionTool:
                 positional.append(value)
         call = partial(self.function, *positional, **named)
         try:
-            # A function that blocks is left behind in its thread where the run is given up.
+            # When a run is cancelled, a blocking function continues in its thread and its result is discarded.
             is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
                 getattr(self.function, "__call__", None)  # noqa: B004
             )
@@ -182,7 +182,7 @@ def _reply(value: object) -> Reply:
 
 
 def _without_titles(schema: Json, *, is_properties: bool = False) -> Json:
-    """A schema without the titles that pydantic makes of names: they cost tokens and say nothing."""
+    """Return a schema without the titles that pydantic derives from names: they cost tokens and add no information."""
     if isinstance(schema, list):
         return [_without_titles(one) for one in schema]
     if not isinstance(schema, dict):
@@ -197,7 +197,7 @@ def _without_titles(schema: Json, *, is_properties: bool = False) -> Json:
 
 
 def _read_docstring(text: str) -> tuple[str, Mapping[str, str]]:
-    """The description without its `Args` section, and what that section says of each parameter."""
+    """Return the description without its `Args` section, and the description of each parameter from that section."""
     heading = _ARGS_HEADING.search(text)
     if heading is None:
         return text, {}

@@ -1,11 +1,11 @@
 """The agent loop: prepare the context, ask the model, run its tool calls, repeat.
 
-Before every call of the model the context makes room; the answer is streamed, its calls are run, and their results
-go back. Everything is in the session before the next call, so that whatever ends a run, it can be taken up again.
-Who answers is `delegate`'s matter, what is let go `context`'s.
+Before every call of the model the context is compacted if necessary. The answer is streamed, its calls are run, and
+their results are sent back. Everything is in the session before the next call, so that an interrupted run can be
+continued. `delegate` chooses the model, `context` decides what to compact.
 
-The work goes on in a task of its own and ends with the block, whichever way that is left. A generator may be closed
-from another task than the one that opened it, where a task group would be refused its end; hence a plain task.
+The work runs in a plain task that ends with the `async with` block. A task group cannot be used: a generator may be
+closed by another task than the one that opened it, and a task group must be closed by the task that opened it.
 """
 
 import asyncio
@@ -52,16 +52,18 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Running(Generic[Piece, Value]):
+    """Work in a task of its own that emits pieces."""
+
     _task: asyncio.Task[Value]
     _pieces: asyncio.Queue[Piece | None]
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
-        """What it tells, until it has ended."""
+        """Yield the pieces until the work has ended."""
         while (piece := await self._pieces.get()) is not None:
             yield piece
 
     async def value(self) -> Value:
-        """What came of it; raises what it raised."""
+        """Return the result of the work, or raise its exception."""
         return await self._task
 
 
@@ -69,7 +71,7 @@ class Running(Generic[Piece, Value]):
 async def running(
     work: Callable[[Callable[[Piece], None]], Coroutine[Any, Any, Value]],
 ) -> AsyncGenerator[Running[Piece, Value]]:
-    """`work` is given the function to tell its pieces by."""
+    """Run `work` in a task. `work` is called with a function that emits its pieces."""
     pieces = asyncio.Queue[Piece | None]()
     task = asyncio.get_running_loop().create_task(work(pieces.put_nowait))
     task.add_done_callback(lambda _: pieces.put_nowait(None))
@@ -81,7 +83,7 @@ async def running(
             await asyncio.wait({task})
 
 
-def run_agent(  # noqa: PLR0913 - whoever assembles an agent gives its parts, and the rest has a usual way
+def run_agent(  # noqa: PLR0913 - an agent has many parts, and most have defaults
     prompt: str | Message | None,
     *,
     delegate: Delegate,
@@ -93,23 +95,26 @@ def run_agent(  # noqa: PLR0913 - whoever assembles an agent gives its parts, an
     max_output_tokens: int | None = None,
     deadline: float | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Call a model and the tools that it asks for until it asks for no more.
+    """Run an agent: call a model and the tools that it asks for, until it asks for none.
 
     Args:
         prompt: The user's message. None continues with what the context already contains.
-        delegate: Chooses and asks the models.
+        delegate: Chooses and calls the models.
         context: The history, in the format `Format.ULLAGE`.
         tools: A `ToolSource`, a Python function, or a list of sources and functions.
-        model: The policy's alias or id of the model that the context counts for.
-        caller: Whom usage and budgets are booked to.
-        max_steps: Calls of the model at most.
-        max_output_tokens: Of one answer; what the context reserves for it if None.
-        deadline: On the event loop's clock (`anyio.current_time`).
+        model: The policy's alias or the id of the model that the context counts tokens for.
+        caller: The account that usage and budgets are booked to.
+        max_steps: Most calls of the model.
+        max_output_tokens: Most tokens of one answer. None uses what the context reserves for the answer.
+        deadline: Time at which the run ends, on the event loop's clock (`anyio.current_time`).
+
+    Returns:
+        A generator of events; the last one is an `End`.
 
     Raises:
         InvalidArguments: A tool is neither a source nor a function that a model can call.
-        ProviderFailed: No model answered. The context keeps what had come by then, and a run with it, or with its
-            session opened again, continues from there.
+        ProviderFailed: No model answered. The context keeps what arrived before, and a run with it, or with its session
+            opened again, continues from there.
     """
     run = _Run(
         delegate=delegate,
@@ -127,14 +132,14 @@ class _Run:
     context: Context
     offered: Offered
     ask: Ask
-    """What every call of the model has in common."""
+    """Arguments that every call of the model shares."""
     max_steps: int
     new_id: Callable[[], str] = lambda: f"call_{uuid.uuid4().hex[:24]}"
     _outcome: Outcome | None = None
-    """Of the last call of the model."""
+    """Result of the last call of the model."""
 
     async def events(self, prompt: str | Message | None) -> AsyncGenerator[Event, None]:
-        # Gives the calls that an earlier run left without results such as say so.
+        # Calls that an interrupted run left without results get a result that says so.
         left = unanswered(cast("tuple[Message, ...]", self.context.messages))
         if left:
             self.context.add(Message(role="tool", parts=tuple(map(cut_off, left))))
@@ -159,7 +164,7 @@ class _Run:
         yield self._end("steps", self.max_steps)
 
     async def _step(self, step: int) -> AsyncGenerator[Event, None]:
-        """One call of the model, and of the tools that it asks for."""
+        """Make one call of the model and run the tools that it asks for."""
         offering = await self.offered.now()
         self.context.offer(offering.natives)
         async with aclosing(self._asked(offering)) as events:
@@ -188,12 +193,12 @@ class _Run:
                 async for event in events:
                     yield event
         finally:
-            # Whichever way this ends, no call is left without a result.
+            # However the step ends, every call gets a result.
             if work.calls:
                 self.context.add(work.message)
 
     async def _asked(self, offering: Offering) -> AsyncGenerator[Event, None]:
-        """Until there is an answer; once more where the window was smaller than we knew."""
+        """Call the model. If the request is too long for its real window, learn that window and call once more."""
         for is_last in (False, True):
             prepared = await self.context.prepare()
             yield ContextStatus(cast("JsonObject", prepared.event["context"]))
@@ -209,7 +214,7 @@ class _Run:
                 return
 
     async def _told(self, prepared: Prepared, offering: Offering) -> AsyncGenerator[Event, None]:
-        """The answer as it comes."""
+        """Stream the answer."""
         ask, told = self._put(prepared, offering), list[str]()
         async with running(partial(self.delegate.run, ask)) as work:
             async for heard in work:
@@ -241,7 +246,7 @@ class _Run:
         return self.ask.deadline is not None and anyio.current_time() >= self.ask.deadline
 
     def _is_usual(self, outcome: Outcome) -> bool:
-        """Whether the model that the context counts for has answered, and no other in its place."""
+        """Return whether the model that the context counts tokens for gave the answer, not a fallback."""
         asked, answered = (
             self.delegate.models.get(name) for name in (self.context.model, outcome.candidate.entry.model)
         )
@@ -250,14 +255,14 @@ class _Run:
         return asked.card.id == answered.card.id
 
     def _carried_back(self, outcome: Outcome) -> Message:
-        """What another model thought is sealed for that one, and refused by the rest."""
+        """Remove another model's thinking from the answer: it is encrypted for that model, and others refuse it."""
         message = outcome.completion.message
         if self._is_usual(outcome):
             return message
         return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Thinking)))
 
     def _usage(self, outcome: Outcome) -> Usage | None:
-        """What the context may go by."""
+        """Return the reported usage if it can correct the context's figures."""
         return outcome.usage if outcome.usage_reported and self._is_usual(outcome) else None
 
     def _why_over(self) -> Ending | None:

@@ -1,19 +1,19 @@
-"""Runs the tool calls of an answer, and the events and tool names that belong to them.
+"""Runs the tool calls of an answer. Defines the events of a run and the names of its tools.
 
-All calls of one answer run side by side, and each has a result, whatever happens: a tool that fails, arguments that
-are no JSON, a deadline, a run that is given up. Nothing is retried here, since a call may have been carried out.
+All calls of one answer run concurrently. Each gets a result, also if the tool fails, its arguments are not JSON, the
+deadline passes or the run is cancelled. Nothing is retried here, since a call may have been carried out.
 
-The tools of several sources under names that every provider takes. What a source offers may change from one step to the
-next; as long as it does not, the definitions are the same objects, and a prompt cache holds.
+`Offered` combines the tools of several sources. If a source's tools change from one step to the next, the definitions
+change; otherwise they are the same objects, so that the prompt cache stays valid.
 
-Providers take letters, digits, `_` and `-`, 64 of them at most, a letter or `_` first; sources call their tools as they
-like. A name that is good as it is stays.
+Providers accept tool names of letters, digits, `_` and `-`, at most 64 characters, beginning with a letter or `_`.
+Other names are rewritten; acceptable names stay as they are.
 
-Its content as parts: texts and pictures as they are, everything else in words. What is meant for the client stays out.
+A reply's content becomes message parts: text and images as they are, everything else described in words. Metadata for
+the client is left out.
 
-Each event is a value, and as JSON an object with its `type`. They come in the order in which things happen: before
-every call of the model a `context_status`, then the answer as it streams in, what it took, the calls it asks for and
-their results, and one `end` at last.
+Each event is a value, and in JSON an object with its `type`. The order is that of the run: before every call of the
+model a `context_status`, then the streamed answer, its usage, its tool calls and their results, and finally one `end`.
 """
 
 import hashlib
@@ -56,8 +56,8 @@ __all__ = [
 ]
 
 Ending = Literal["stop", "length", "refusal", "steps", "deadline"]
-"""Why an agent ended: its model was done, had no room left for its answer, would not answer; or there were as many
-steps, or as much time, as it was given."""
+"""Why an agent ended: the model was done (`stop`), had no room left for its answer (`length`), refused to answer
+(`refusal`), or reached the limit of steps (`steps`) or of time (`deadline`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ContextStatus:
     """How full the window is just before the model is called."""
 
     context: JsonObject
-    """The usage with `compacted`, and where there is something to say `before` and `warning`."""
+    """The usage with `compacted`, and `before` and `warning` if they apply."""
 
     def to_json(self) -> dict[str, Json]:
         return {"type": "context_status", "context": dict(self.context)}
@@ -73,7 +73,7 @@ class ContextStatus:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A piece of the answer."""
+    """A piece of the answer's text."""
 
     text: str
 
@@ -83,7 +83,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A piece of what the model thinks before it answers."""
+    """A piece of the model's thinking."""
 
     text: str
 
@@ -93,7 +93,8 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """The pieces since the last status were not this answer's alone: an attempt had broken off. This is all of it."""
+    """The full text of the answer. It replaces the pieces since the last status, some of which belong to an attempt
+    that failed."""
 
     text: str
 
@@ -103,17 +104,17 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What one call of the model took."""
+    """Usage of one call of the model."""
 
     step: int
-    """From 1 on."""
+    """Number of the call, from 1."""
     model: str
-    """That answered, as its provider calls it."""
+    """Name of the model that answered, as its provider spells it."""
     usage: Usage
     reported: bool
-    """Whether the provider said so; else it is our own count."""
+    """Whether the provider reported the usage. If False, Ullage counted it."""
     cost: Cost | None
-    """Of all attempts together; None where nobody knows."""
+    """Cost of all attempts together; None if unknown."""
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
@@ -126,11 +127,11 @@ class Used:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """A tool that the model wants to be run."""
+    """A tool call of the model."""
 
     id: str
     tool: str
-    """As its source calls it."""
+    """Name of the tool in its source."""
     arguments: str
     """JSON text, as the model wrote it."""
 
@@ -140,16 +141,17 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """What came of a call. Those of one answer come as they are ready; the model gets them in its calls' order."""
+    """Result of a tool call. Events of one answer come as the results are ready; the model receives the results in the
+    order of its calls."""
 
     id: str
     tool: str
     text: str
-    """What the model will read; pictures are counted in `media`."""
+    """The text that the model receives; images are counted in `media`."""
     media: int = 0
     is_error: bool = False
     meta: JsonObject = field(default_factory=dict[str, Json])
-    """What the tool's source had to say beside it; the model does not see it."""
+    """Metadata from the tool's source, which the model does not see."""
 
     def to_json(self) -> dict[str, Json]:
         said: dict[str, Json] = {"type": "tool_result", "id": self.id, "tool": self.tool, "text": self.text}
@@ -163,11 +165,13 @@ class Returned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
+    """The end of a run, as its last event. A run that raises has none."""
+
     reason: Ending
     text: str
-    """The last answer."""
+    """The text of the last answer."""
     steps: int
-    """Calls of the model."""
+    """Number of calls of the model."""
 
     def to_json(self) -> dict[str, Json]:
         return {"type": "end", "reason": self.reason, "text": self.text, "steps": self.steps}
@@ -176,7 +180,8 @@ class End:
 Event = ContextStatus | Said | Thought | Corrected | Used | Called | Returned | End
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""That every provider takes; one of another kind would have the whole request refused."""
+"""Image types that every provider accepts. An image of another type would make the provider refuse the whole
+request."""
 _NOTHING = "(no output)"
 """Some providers refuse a result without any text."""
 
@@ -241,7 +246,8 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def acceptable_names(names: Iterable[str]) -> list[str]:
-    """One for each, in this order; no two alike. Which tools stand beside a good name never changes it."""
+    """Return a distinct acceptable name for each name, in order. An acceptable name never changes, whatever other tools
+    there are."""
     asked = list(names)
     taken = {name for name in asked if _GOOD.fullmatch(name)}
     given, seen = list[str](), set[str]()
@@ -255,7 +261,7 @@ def acceptable_names(names: Iterable[str]) -> list[str]:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """The nearest, then ones told apart by a mark that is always the same for this name."""
+    """Yield the nearest acceptable spelling, then ones with a hash, which is always the same for this name."""
     plain = _OTHER.sub("_", name)
     plain = plain if _GOOD.match(plain) else f"_{plain}"
     if len(plain) <= _LONGEST:
@@ -269,21 +275,21 @@ def _spellings(name: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
-    """What is offered at one moment."""
+    """The tools that are offered at one moment."""
 
     definitions: tuple[ToolDefinition, ...] = ()
     natives: tuple[JsonObject, ...] = ()
-    """The same as a context takes them."""
+    """The definitions in the form that a context takes."""
     behind: Mapping[str, tuple[ToolSource, Tool]] = field(default_factory=dict[str, tuple[ToolSource, Tool]])
-    """By the name that the model sees, and by those that its source would take too."""
+    """Source and tool by the name that the model sees, and by the names and aliases of the source."""
     revisions: tuple[str, ...] = ()
 
     def name_of(self, called: str) -> str:
-        """As its source calls it; unchanged where nobody has it."""
+        """Return the name of a tool in its source, or `called` itself if no tool has that name."""
         return self.behind[called][1].name if called in self.behind else called
 
     async def call(self, call: Call) -> Reply:
-        """Of a tool by the name that the model used."""
+        """Call a tool by the name that the model used."""
         if call.tool not in self.behind:
             seen = tuple(one.name for one in self.definitions)
             raise UnknownTool(f"no tool is called `{call.tool}`", options=seen)
@@ -293,11 +299,13 @@ class Offering:
 
 @dataclass(slots=True)
 class Offered:
+    """The tools of several sources under names that every provider accepts."""
+
     sources: Sequence[ToolSource]
     _last: Offering = field(default_factory=Offering)
 
     async def now(self) -> Offering:
-        """What was offered before, where a source cannot say for the moment what it has."""
+        """Return the tools of all sources now. If a source is unavailable, the last offering is returned."""
         try:
             listings = [await source.tools() for source in self.sources]
         except Unavailable:
@@ -315,7 +323,7 @@ def _offering(sources: Sequence[ToolSource], listings: Sequence[Listing], revisi
     offered = [(source, tool) for source, listing in pairs for tool in listing.tools]
     names = acceptable_names(tool.name for _, tool in offered)
     behind = dict(zip(names, offered, strict=True))
-    # Written in texts that the model reads (a masked result, another tool's description), names stand as they are.
+    # Texts that the model reads (a masked result, another tool's description) contain the sources' own names.
     for source, tool in offered:
         for name in (tool.name, *tool.aliases):
             behind.setdefault(name, (source, tool))
@@ -338,7 +346,7 @@ _CUT = "It was cut off before it answered and may have been carried out: check b
 
 @dataclass(slots=True, kw_only=True)
 class Calls:
-    """The calls of one answer, and what has come of them so far."""
+    """The calls of one answer and their results so far."""
 
     calls: Sequence[ToolCall]
     offering: Offering
@@ -353,7 +361,7 @@ class Calls:
 
     @property
     def message(self) -> Message:
-        """The results in the order of their calls; those that did not come say so."""
+        """The results in the order of their calls. A missing result is replaced by a text that says so."""
         found = (self._results.get(number) or cut_off(call) for number, call in enumerate(self.calls))
         return Message(role="tool", parts=tuple(found))
 
@@ -362,7 +370,7 @@ class Calls:
             reply = await self._reply(call)
         except UllageError as error:
             reply = Reply.text(json.dumps(error.wire(), ensure_ascii=False), is_error=True)
-        except Exception as error:  # noqa: BLE001 - a source of anyone's making; the model is told, and goes on
+        except Exception as error:  # noqa: BLE001 - a source may raise anything; the model reads the error and continues
             reply = Reply.text(f"The tool failed: {type(error).__name__}: {error}", is_error=True)
         result = _result(call, parts_of(reply), is_error=reply.is_error or reply.needs is not None)
         self._results[number] = result
@@ -404,13 +412,13 @@ def cut_off(call: ToolCall) -> ToolResult:
 
 
 def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """The calls that a history ends with."""
+    """Return the calls that a history ends with."""
     last = messages[-1].parts if messages and messages[-1].role == "assistant" else ()
     return tuple(part for part in last if isinstance(part, ToolCall))
 
 
 def with_own_ids(message: Message, new_id: Callable[[], str]) -> Message:
-    """An answer each of whose calls has an id, and no two the same, which not every server sees to."""
+    """Return an answer in which every call has a distinct id. Not every server ensures that."""
     seen = set[str]()
     return replace(message, parts=tuple(_with_own_id(part, seen, new_id) for part in message.parts))
 
@@ -424,8 +432,8 @@ def _with_own_id(part: Part, seen: set[str], new_id: Callable[[], str]) -> Part:
 
 
 def carried(message: Message) -> Message:
-    """An answer as it can be sent back: arguments that are no JSON object, which would have every later request
-    refused, are kept in one as the text that they are."""
+    """Return an answer that can be sent back. Arguments that are not a JSON object would make the provider refuse every
+    later request; they are wrapped in an object as text."""
     return replace(message, parts=tuple(_carried(part) for part in message.parts))
 
 

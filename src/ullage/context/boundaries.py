@@ -1,23 +1,18 @@
 """Finds where a history can be cut: the tail that stays, and requests that are carried along.
 
-Where the tail of a history begins, and which messages of the head before it stay.
+The tail is the newest part of a history and stays unchanged. Some messages of the head before it stay verbatim: the
+leading and the latest system message, pinned messages, the user's first request and last words (unless the summary
+carries them), and open calls. They stay in whole groups, so that the remaining history is valid. `compaction` decides
+about the rest.
 
-The tail is the newest part of a history that is left as it is. Of the head before it stay word for word: the leading
-and the latest system message, what is pinned, the user's first request and last words (unless the summary carries
-them), and calls that are still open. All of these in whole groups, so that what remains is a valid history again. What
-becomes of the rest, others decide.
+The user's first request and latest instructions survive every compaction inside the summary message. A request longer
+than its share is carried as an excerpt: its beginning, its end and the sentences in between that set a constraint, with
+a query that finds the whole text if an archive can be searched.
 
-What the user asked for, and how much of it is carried through a compaction to the letter.
-
-The first request and the latest instructions outlive every compaction inside the summary message. What is longer than
-its share is carried as an excerpt: its beginning, its end and the sentences between them that set a constraint, with a
-query that finds the whole where an archive can be searched.
-
-what the system says first · the summary · what stays of the head · the tail
-
-Two turns of one side never come to stand side by side, and the user keeps the first word: where something was let go
-between two such turns, a bridge takes its place. What stood side by side from the first is left so. Entries that remain
-are the same objects.
+`assembled` puts a compacted history together in this order: the leading system messages, the summary, what stays of the
+head, the tail. Two turns of one side must not be adjacent, and the user must speak first: where the messages between
+two such turns were dropped, a bridge message is inserted. Turns that were adjacent in the original stay so. Remaining
+entries are the same objects.
 """
 
 import re
@@ -90,7 +85,7 @@ _FIRM = re.compile(
     r"|하지 ?마|반드시|금지|절대|нельзя|никогда|всегда|только|долж(?:ен|на|но|ны)|запрещ|обязательно|не более|не менее",
     re.IGNORECASE,
 )
-"""Words with which people set limits, in the languages that are often met."""
+"""Words with which people set limits, in common languages."""
 _SOFT = re.compile(
     r"\b(?:should|needs? to|required?|requires|requirements?|limit(?:s|ed)?|important|before|after|instead of"
     r"|rather than"
@@ -98,7 +93,7 @@ _SOFT = re.compile(
     r"|soll|sollte|sollen|bitte|bis|debería|por favor|deveria|devrait|devraient|dovrebbe)\b",
     re.IGNORECASE,
 )
-"""Words that often do, and are carried where there is room."""
+"""Words that often set limits. Their sentences are carried if there is room."""
 _WRAPPED = r"\n(?=[ \t]*[^\W\d_A-ZÀ-ÖØ-Þ\u3040-\u9fff])"
 """A line break within a sentence: the next line begins with a small letter."""
 _SENTENCE = re.compile(rf"(?:[^\n]|{_WRAPPED})+?(?:[.!?](?=\s)|[。！？]|(?!{_WRAPPED})(?=\n)|\Z)")
@@ -111,57 +106,56 @@ _ASKED = re.compile(
 """Words with which people ask for something."""
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[ \t]*\S[^\n]*)*")
 _PROSE = 0.3
-"""The share of a text's lines that are sentences under which the text is data, and what sentences there are in it, a
-person's own."""
+"""Share of a text's lines that are sentences. Below it the text is data, and its sentences are a person's own."""
 _OWN, _OWN_LINES, _FEW = 1_200, 8, 12
-"""Characters and lines of a paragraph between data that may be a person's own, and how many of them there are at most:
-more are part of a document."""
+"""Most characters and lines of a paragraph between data that may be a person's own, and most such paragraphs: more of
+them are part of a document."""
 _CODE = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|>|<|\||[-+]{3})")
-"""How lines begin that are comments, quotations or markup."""
+"""Beginnings of lines that are comments, quotations or markup."""
 _LONGEST = 400
-"""Characters of a sentence that is carried; a longer one is data."""
+"""Most characters of a sentence that is carried. A longer one is data."""
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
 _LETTERS = 0.65
-"""The share of a sentence that is letters and spaces; what has less is a line of a log."""
+"""Share of letters and spaces in a sentence. A line with less is from a log."""
 _BRIEFEST = 8
-"""Characters of a sentence that says something."""
+"""Fewest characters of a meaningful sentence."""
 _BULLETS = "-*•0123456789.) \t\n"
 _WORDS, _WIDE_WORDS, _SENTENCE_LETTERS = 4, 8, 0.8
-"""Words of a line that is a sentence, or letters where a script has no spaces, and the share of it that is letters and
+"""Fewest words of a line that is a sentence, fewest letters in a script without spaces, and its share of letters and
 spaces."""
 _REMINDED = 3
-"""How often the same words stand beside results before they are a program's reminder."""
+"""Number of times that the same words occur beside results before they count as a program's reminder."""
 _LIMITS = 0.5
-"""The share of an excerpt that constraints may have."""
+"""Largest share of an excerpt for constraints."""
 _TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The places of what the user asked for in a history."""
+    """Places of the user's requests in a history."""
 
     first: tuple[int, ...]
-    """The first words from the user's side, and the first that surely a person typed, where those are others."""
+    """The first words from the user's side, and the first that a person certainly typed, if those are others."""
     later: tuple[int, ...]
     """What a person typed after that, in order, and the last words from the user's side."""
     last: frozenset[int]
-    """The last words from the user's side, and the last that surely a person typed, where those are others."""
+    """The last words from the user's side, and the last that a person certainly typed, if those are others."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """A sentence of a longer text that outlives its being cut."""
+    """A sentence of a longer text that is kept when the text is cut."""
 
     start: int
     text: str
     rank: int
-    """0 for what is kept first."""
+    """0 for the sentence that is kept first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a history is made of, found once for all who ask: a compaction looks at the same history many times."""
+    """The analysis of a history. It is computed once, since a compaction uses it many times."""
 
     messages: tuple[Message, ...]
     pairing: Pairing
@@ -172,7 +166,7 @@ class Reading:
 
     @property
     def answered(self) -> list[Answered]:
-        """Results of both kinds, in order."""
+        """Return results of both kinds, in order."""
         return sorted((*self.pairing.answered, *self.text_results), key=lambda one: one.place)
 
 
@@ -188,14 +182,17 @@ def read_history(entries: Sequence[Entry]) -> Reading:
 
 
 def requests_of(entries: Sequence[Entry]) -> Requests:
-    """The requests of a history that is not read for anything else."""
+    """Return the requests of a history. For histories that are read for nothing else."""
     return _requests(entries, {one.place for one in text_results([entry.message for entry in entries])})
 
 
 def _requests(entries: Sequence[Entry], results: Set[int]) -> Requests:
-    """Tool output in the user's role is no request. Programs speak in the user's turn too: they put reminders beside
-    results, pictures behind them, and their own words into tags; of these only the first and the last count. Behind a
-    summary there is no first request: the summary has it."""
+    """Return the requests of a history, excluding tool output in the user's role.
+
+    Programs speak in the user's turn too: they put reminders beside results, images behind them, and their own words in
+    tags. Of these only the first and the last count. After a summary there is no first request, since the summary has
+    it.
+    """
     said = [place for place, entry in enumerate(entries) if _has_words(entry) and place not in results]
     before = [None, *(entry.message for entry in entries)]
     beside = {place: shape for place in said if (shape := _beside_results(entries[place].message))}
@@ -214,7 +211,7 @@ def _requests(entries: Sequence[Entry], results: Set[int]) -> Requests:
 
 
 def _beside_results(message: Message) -> str:
-    """The shape of what is said beside results, where words outside of tags are; empty where nothing is."""
+    """Return the shape of the text beside results if there are words outside of tags; otherwise an empty string."""
     if not _brings_results(message):
         return ""
     texts = [part.text.strip() for part in message.parts if isinstance(part, Text)]
@@ -222,13 +219,13 @@ def _beside_results(message: Message) -> str:
 
 
 def _spoken_by(message: Message) -> str:
-    """What the user says within the results that a message brings."""
+    """Return what the user says within the results that a message contains."""
     results = (part for part in message.parts if isinstance(part, ToolResult))
     return "\n\n".join(filter(None, (spoken_in(join_texts(one.parts)) for one in results)))
 
 
 def words_of(message: Message) -> str | None:
-    """What a message says, where text alone says it; None where it shows something that a text cannot carry."""
+    """Return the text of a message; None if it contains anything that text cannot carry."""
     parts = [part for part in message.parts if not isinstance(part, ToolResult)]
     if not all(isinstance(part, Text) for part in parts):
         return None
@@ -237,8 +234,8 @@ def words_of(message: Message) -> str | None:
 
 
 def excerpt(text: str, room: int, count: Callable[[str], int], *, recalls: bool) -> str:
-    """At most `room` tokens of a text: all of it, or its beginning, its end and its constraints, with a gap that says
-    how much is left out and how to find it."""
+    """Return at most `room` tokens of a text: all of it, or its beginning, its end and its constraints, with a gap that
+    says how much is left out and how to find it."""
     tokens = count(text)
     if tokens <= room:
         return text
@@ -274,7 +271,7 @@ def _cut(
             if used + size <= room:
                 used += size
                 kept.add(limit)
-        # What the constraints take, the beginning and the end give: then more may lie between these.
+        # The constraints take their room from the beginning and the end, which then leave more in between.
         given = max(least, int((len(text) * share - sum(len(limit.text) for limit in kept)) / 2))
         if given >= half:
             break
@@ -285,7 +282,7 @@ def _cut(
 
 
 def _whole_lines(text: str, half: int) -> tuple[str, str]:
-    """So many characters of either side of a text, less where a line or a word would be a stump."""
+    """Return `half` characters of either side of a text, less if a line or a word would be a stump."""
     head, tail = text[:half], text[len(text) - half :]
     line = head.rfind("\n") + 1
     head = head[:line] if line > half // 2 else beginning(text, half)
@@ -294,7 +291,8 @@ def _whole_lines(text: str, half: int) -> tuple[str, str]:
 
 
 def _limits(text: str) -> Iterator[_Limit]:
-    """What a person asks for or forbids, in order, each once; of sentences that differ by numbers alone, the first."""
+    """Yield what a person asks for or forbids, in order, each once. Of sentences that differ only in numbers, the
+    first."""
     seen = set[str]()
     own = own if len(own := list(_own_paragraphs(text))) <= _FEW else []
     sentences = (one for found in _SENTENCE.finditer(text) for one in _lines_of(found))
@@ -307,7 +305,7 @@ def _limits(text: str) -> Iterator[_Limit]:
 
 
 def _rank(sentence: str) -> int | None:
-    """How likely it is that a person meant something by a sentence, from 1 on; None for one that is carried nowhere."""
+    """Return how likely it is that a person meant something by a sentence, from 1 on; None if it is never carried."""
     if not _BRIEFEST <= len(sentence) <= _LONGEST:
         return None
     letters = sum(map(len, _WORD.findall(sentence))) + sum(map(str.isspace, sentence))
@@ -317,7 +315,7 @@ def _rank(sentence: str) -> int | None:
 
 
 def _lines_of(found: re.Match[str]) -> Iterator[tuple[int, str]]:
-    """A sentence and where it begins; the lines of what is too long to be one."""
+    """Yield a sentence and its position, or the lines of a text that is too long to be one sentence."""
     whole = found[0]
     start = found.start()
     for line in whole.split("\n") if len(whole) > _LONGEST else [whole]:
@@ -327,7 +325,7 @@ def _lines_of(found: re.Match[str]) -> Iterator[tuple[int, str]]:
 
 
 def _own_paragraphs(text: str) -> Iterator[tuple[int, str]]:
-    """Paragraphs of sentences between lines that are data: what someone wrote beside what they pasted."""
+    """Yield paragraphs of sentences between lines that are data: what a person wrote beside what was pasted."""
     lines = [line for line in text.split("\n") if line.strip()]
     if sum(map(_is_sentence, lines)) >= _PROSE * len(lines):
         return
@@ -368,22 +366,22 @@ def _brings_results(message: Message) -> bool:
 
 
 def _is_tagged(text: str) -> bool:
-    """Whether a text is one element from its first letter to its last."""
+    """Return whether a text is one element from its first to its last character."""
     opening = _TAG.match(text)
     return not text or (opening is not None and text.endswith(f"</{opening[1]}>"))
 
 
 Side = Literal["user", "assistant"]
-"""Results are brought in the user's turn (Anthropic, Gemini) or count as such."""
+"""The side of a turn. Results are in the user's turn (Anthropic, Gemini) or count as such."""
 Bridge = Callable[[Side], Entry]
-"""Makes a few words of that side."""
+"""Makes a short message of that side."""
 _ACROSS: dict[Side, Side] = {"user": "assistant", "assistant": "user"}
 _ASSISTANTS = "Understood. I go on from there."
 _USERS = "[Messages that stood here were let go to make room. Go on.]"
 
 
 def bridges(scale: Remake) -> Bridge:
-    """Bridges in the format of a history; each side's is made once."""
+    """Return a function that makes bridges in the format of a history, each side's once."""
 
     @cache
     def bridge(side: Side) -> Entry:
@@ -397,7 +395,7 @@ def bridges(scale: Remake) -> Bridge:
 def assembled(
     summary: Entry | None, entries: Sequence[Entry], places: Sequence[int], bridge: Bridge
 ) -> tuple[Entry, ...]:
-    """What is at these places of a history, in order, with a summary of what is not."""
+    """Return the entries at these places in order, with a summary of the others."""
     return tuple(_laid(summary, entries, places, bridge))
 
 
@@ -421,19 +419,19 @@ def _laid(summary: Entry | None, entries: Sequence[Entry], places: Sequence[int]
 
 
 def _side(message: Message) -> Side | None:
-    """None for what the system says, which is no turn."""
+    """Return the side of a message; None for system messages, which are no turn."""
     if is_instruction(message):
         return None
     return "assistant" if message.role == "assistant" else "user"
 
 
 def _found(let_go: Sequence[Entry], side: Side) -> Entry | None:
-    """A bridge of an earlier time that may as well stay."""
+    """Return an earlier bridge that can be reused."""
     return next((entry for entry in let_go if entry.kind == "bridge" and _side(entry.message) == side), None)
 
 
 class Parting:
-    """A history, looked at once, that may be parted at several places."""
+    """A history that is analysed once and can be cut at several places."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self.reading = read_history(entries)
@@ -441,7 +439,7 @@ class Parting:
         self._groups = groups(self._messages, self.reading.pairing, self.reading.text_results)
         self._weights = tail_weights(entries)
         self._group_at = [group for group in self._groups for _ in group]
-        # The places of single messages that stay wherever a history is cut.
+        # The places of single messages that stay wherever the history is cut.
         pairing = self.reading.pairing
         messages = [entry.message for entry in entries]
         pinned = (place for place, entry in enumerate(entries) if entry.pinned)
@@ -456,12 +454,12 @@ class Parting:
 
     @property
     def places(self) -> list[int]:
-        """At which a tail may begin."""
+        """Places at which a tail may begin."""
         return [group.start for group in self._groups]
 
     def cut(self, room: int) -> int:
-        """The place at which the tail begins: as early as it weighs no more than `room`, and never behind the last
-        group, however much that weighs."""
+        """Return the place at which the tail begins: as early as the tail weighs at most `room`, and not behind the
+        last group, however large that is."""
         places = self.places
         if not places:
             return 0
@@ -469,16 +467,17 @@ class Parting:
         return places[min(first, len(places) - 1)]
 
     def stays(self, cut: int, carried: Collection[int] = ()) -> tuple[int, ...]:
-        """The places before the cut of what must remain; `carried` are requests whose words the summary has."""
+        """Return the places before the cut that must stay. `carried` are requests whose words are in the summary."""
         bound = self._bound.union({*self.requests.first, *self.requests.last}.difference(carried))
         staying = sorted({place for one in bound for place in self._group_at[one] if place < cut})
         return tuple(sorted({*staying, *self._thought(staying, cut)}))
 
     def _thought(self, staying: Sequence[int], cut: int) -> range:
-        """The thinking under which a turn of calls was begun that still goes on.
+        """Return the thinking with which an unfinished turn of calls began.
 
-        Anthropic, and others who want thinking back, take a turn that has not ended only if it begins with thinking;
-        what remains of one and begins with calls alone is led by the latest step before it that has some.
+        Anthropic and other providers that require thinking to be sent back accept an unfinished turn only if it begins
+        with thinking. A remainder that begins with calls alone is therefore preceded by the latest earlier step with
+        thinking.
         """
         nothing = range(0)
         if cut <= self._turn:
@@ -493,13 +492,13 @@ class Parting:
 
 
 def tail_weights(entries: Sequence[Entry]) -> list[int]:
-    """By place: what weighs from there on to the end; one more than there are entries."""
+    """Return the weight from each place to the end; one more element than there are entries."""
     backwards = accumulate((entry.weight.tokens for entry in reversed(entries)), initial=0)
     return list(backwards)[::-1]
 
 
 def _open(messages: Sequence[Message], pairing: Pairing) -> Iterator[int]:
-    """Calls of the assistant's last turn that have no result yet; it may still come."""
+    """Yield calls of the assistant's last turn without a result, which may still arrive."""
     last = max((place for place, one in enumerate(messages) if one.role == "assistant"), default=-1)
     while last > 0 and messages[last - 1].role == "assistant":
         last -= 1

@@ -1,14 +1,16 @@
-"""Compacts a history: what is dropped, in which order.
+"""Compacts a history: what is dropped, and in which order.
 
-The tiers, cheapest first: giant messages are truncated, old results masked, the head put into a summary; where no model
-makes one, into a digest; and what still does not fit is dropped. The user's first request and latest instructions
-survive all of them. The tail stays as it is, but for a message that alone is larger than the tail's share. How each
-tier works, its own file knows. What this returns is valid wherever what it was given is, every message that is not the
-same afterwards is reported, and nothing here is written anywhere. What takes long is done in a thread or in steps: an
-event loop goes on meanwhile.
+The tiers, cheapest first: giant messages are truncated; old results are masked; the head is replaced by a summary, or
+by a digest if no model writes one; what still does not fit is dropped. The user's first request and latest instructions
+survive all tiers. The tail stays unchanged, except for a message that alone is larger than the tail's share. The tiers
+themselves are in `truncate_messages`, `summary` and `summary_text`.
 
-A summary by a model where one is given and answers, a digest where none is given or where the window is full. Beside
-either, the identifiers that may be needed again, and how to find the rest. A model that keeps failing rests.
+The result is valid for the provider if the input was, every changed message is reported, and nothing is written to
+disk. Slow work runs in a thread or in short steps, so that the event loop is not blocked.
+
+A model writes the summary if one is given and answers. Otherwise a digest is made, if no model is given or the window
+is full. The summary message also contains identifiers that may be needed again, and says how to find the rest. A model
+that keeps failing is not called during a cooldown.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -50,46 +52,48 @@ __all__ = ["Account", "CarriedWords", "Compaction", "Teller", "compact", "ledger
 
 _LEDGER, _MOST_LEDGER = 0.12, 6_000
 _SUMMARY, _MOST_SUMMARY = 0.08, 4_000
-"""The share of the measure, and the tokens at most, of the identifiers and of the summary."""
+"""Share of the measure and maximum of tokens, for the identifiers and for the summary."""
 _REQUEST, _LATER = 0.15, 0.10
-"""The share of the measure that the user's first request may have to the letter, and all later ones together."""
+"""Share of the measure for the verbatim text of the user's first request, and for that of all later ones together."""
 _SHORT, _AMPLE = 800, 0.40
-"""Tokens of a first request that is kept whole even where its share is less, and the share up to which that holds."""
+"""Tokens up to which a first request is kept whole even if its share is smaller, and the share that limits this."""
 _SMALL = 8_000
-"""Tokens that both may have together in a window however small, where the tail leaves them."""
+"""Tokens that identifiers and summary may have together in any small window, if the tail leaves as many."""
 _PROSE, _BESIDE_RECORDS = 0.5, 0.3
-"""Share of a summary's room for a digest, which says less than a model would; and of that, where records of structured
-results say more beside it."""
+"""Share of a summary's room for a digest, which says less than a model would, and the share of that if records of
+structured results beside it say more."""
 _NOTHING, _MANY = "-", 10_000
-"""What stands in a frame whose own size is wanted."""
+"""Placeholders in a frame whose own size is measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
+    """The text that replaces a head."""
+
     text: str | None
-    """None where nothing can be said yet."""
+    """The text of the summary message; None if no account could be made."""
     tier: Tier = "summarise"
     warning: str | None = None
-    """Why it is not a model's."""
+    """Why no model wrote the account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedWords:
-    """What the user asked for, as the summary message carries it."""
+    """The user's requests that the summary message carries."""
 
     request: str = ""
     later: tuple[str, ...] = ()
     tokens: int = 0
     places: frozenset[int] = frozenset()
-    """Of the requests that are carried, whole or as excerpts."""
+    """Places of the requests that are carried, whole or as excerpts."""
     cut: tuple[int, ...] = ()
-    """Of those, the ones that are carried as excerpts."""
+    """Places of the requests that are carried as excerpts."""
     omitted: tuple[str, ...] = ()
-    """Later requests of an earlier summary for which there is no room any more: they become part of the summary."""
+    """Later requests of an earlier summary for which there is no more room. They become part of the summary."""
 
     @property
     def whole(self) -> frozenset[int]:
-        """The places of the requests that are carried to the letter."""
+        """Places of the requests that are carried verbatim."""
         return self.places.difference(self.cut)
 
     @property
@@ -99,33 +103,42 @@ class CarriedWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teller:
+    """Writes the account of dropped messages: a summary or a digest, with identifiers and the user's requests."""
+
     scale: Scale
     summarizer: Summarizer | None
     breaker: Breaker
     generation: int = 1
-    """The how-many-th compaction of the history this would be."""
+    """Number of this compaction in the history, from 1."""
     recalls: bool = False
-    """Whether what is let go can be searched."""
+    """Whether dropped messages can be searched with `recall`."""
     timeout: float = DEFAULTS.summary_timeout
     """Seconds that the summarizer may take for one answer."""
 
     def room(self, measure: int) -> int:
-        """Tokens that an account may have, with what stands around it."""
+        """Return the most tokens of an account, including the frame around it."""
         frame = self.scale.count(carried("", _NOTHING, self._receipt(_MANY)))
         return ledger_room(measure) + _summary_room(measure) + frame
 
     def summary_room(self, measure: int) -> int:
-        """Tokens that the summary alone may have."""
+        """Return the most tokens of the summary alone."""
         return _summary_room(measure)
 
     def carry(
         self, entries: Sequence[Entry], head: Sequence[int], requests: Requests, measure: int, *, share: float = 1.0
     ) -> CarriedWords:
-        """The user's words in a head that the summary message takes over.
+        """Select the user's words in a head that the summary message carries.
 
-        The first request and the newest instruction are always among them, as excerpts where they are longer than
-        their share; older instructions as far as the share reaches. What a text cannot carry (a picture) is not. An
-        excerpt has `share` of its room; what fits the room is whole in any case.
+        The first request and the newest instruction are always included, as excerpts if they are longer than their
+        share. Older instructions are included while the share lasts. A message that text cannot carry (an image) is not
+        included.
+
+        Args:
+            entries: The history.
+            head: Places of the messages that are dropped.
+            requests: The requests of the history.
+            measure: Tokens that the shares are taken of.
+            share: Share of its room that an excerpt gets. A text that fits the room is carried whole in any case.
         """
         count, gone = self.scale.count, set(head)
         told = [
@@ -150,7 +163,7 @@ class Teller:
         later += [(place, said[place]) for place in requests.later if place in said]
         room, kept, omitted = int(_LATER * measure), list[str](), list[str]()
         for place, text in reversed(later):
-            # The newest is carried in any case, and cut where it must be.
+            # The newest is always carried, and cut if necessary.
             whole = text if kept else fitted(text, room)
             size = count(whole)
             if size <= room and whole:
@@ -183,17 +196,17 @@ class Teller:
         verbatim: Collection[int] = (),
         spare: int = 0,
     ) -> Account:
-        """The account of a head, for a reader who still has what is beside it.
+        """Write the account of a head, for a reader who still has the messages beside it.
 
         Args:
             head: The entries that are dropped.
             beside: The entries that stay.
             measure: Tokens that the shares of the account are taken of.
-            must: Whether a digest is made where no model answers.
-            words: The user's words that are written before the summary.
-            verbatim: The indexes in `head` of the messages whose whole text is among `words`: a digest does not repeat
+            must: Whether to make a digest if no model answers.
+            words: The user's words, written before the summary.
+            verbatim: Indexes in `head` of the messages whose whole text is among `words`. A digest does not repeat
                 their text, only their results.
-            spare: Tokens that the tail left, of which a small window's account takes some.
+            spare: Tokens that the tail left; the account of a small window takes some of them.
         """
         room = _summary_room(measure)
         more = max(0, min(spare, _SMALL - room - ledger_room(measure)))
@@ -232,7 +245,8 @@ class Teller:
         *,
         by_model: bool,
     ) -> str:
-        """The summary with the identifiers, which have what it leaves of the room, and with how to find the rest."""
+        """Return the message text: the summary, the identifiers in the room that it leaves, and how to find the
+        rest."""
         (summary, words), (beside, room) = told, around
         ledger = await patiently(
             identifier_steps(
@@ -253,7 +267,7 @@ class Teller:
     async def _summary(
         self, head: Sequence[Entry], earlier: Carried | None, room: int
     ) -> tuple[str | None, str | None]:
-        """A model's summary; else why there is none."""
+        """Return the model's summary, or None and the reason why there is none."""
         if self.summarizer is None:
             return None, None
         if not self.breaker.allows():
@@ -272,7 +286,7 @@ class Teller:
             self.breaker.failed(failed.calls)
             return None, f"the head was not summarised: {failed.reason}"
         except get_cancelled_exc_class():
-            # Whoever waits less long than a model that hangs takes would ask it before every call.
+            # A caller that waits less long than a hanging model takes would otherwise call it before every step.
             self.breaker.failed()
             raise
         self.breaker.succeeded()
@@ -280,7 +294,8 @@ class Teller:
 
 
 def _earlier(head: Sequence[Entry]) -> tuple[Carried | None, list[Entry]]:
-    """What summaries in a head tell, which is brought up to date rather than summarised again, and the rest."""
+    """Split a head into the content of earlier summaries, which is updated rather than summarised again, and the
+    rest."""
     told, rest = list[Carried](), list[Entry]()
     for entry in head:
         read = read_carried(_text(entry)) if entry.kind == "summary" else None
@@ -301,12 +316,12 @@ def _text(entry: Entry) -> str:
 
 
 def ledger_room(measure: int) -> int:
-    """Tokens that identifiers may have."""
+    """Return the most tokens of the identifiers."""
     return min(_MOST_LEDGER, int(_LEDGER * measure))
 
 
 def request_room(measure: int) -> int:
-    """Tokens that the user's first request may have to the letter."""
+    """Return the most tokens of the user's first request, verbatim."""
     return max(int(_REQUEST * measure), min(_SHORT, int(_AMPLE * measure)))
 
 
@@ -315,65 +330,78 @@ def _summary_room(measure: int) -> int:
 
 
 _GIANT = 0.10
-"""The share of the measure above which one part is a giant."""
+"""Share of the measure above which one part is a giant."""
 _LEAST_HEAD = 2
-"""Messages that are worth a summary."""
+"""Fewest messages that are worth a summary."""
 _BRIDGES = 2
-"""That mostly stand between a summary, what stays of the head, and the tail."""
+"""Usual number of bridge messages between a summary, the rest of the head, and the tail."""
 _LEAST_ACCOUNT, _LEAST_EXCERPT = 0.4, 0.5
-"""The share of its room that a summary has at least where the tail and the user's words leave it less, and that an
-excerpt of these words has then."""
+"""Smallest share of its room for a summary if the tail and the user's words leave less, and for an excerpt of these
+words in that case."""
 _LEAST_NOTE = 0.25
-"""The share of a ledger's room that the identifiers of what was truncated or masked have at least."""
+"""Smallest share of a ledger's room for the identifiers of what was truncated or masked."""
 _FRAME = 16
 """Tokens of a message beside its text."""
 _ATTEMPTS = 4
-"""How often the tail is cut anew, for what the summary carries depends on where that is."""
+"""How often the tail is cut again, since what the summary carries depends on the place of the cut."""
 _SPARE = 0.05
-"""The share of the window that is left free beside the reserve where something is left out."""
+"""Share of the window that is left free beside the reserve when messages are dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
+    """Result of a compaction: the remaining history and what became of every changed message."""
+
     entries: tuple[Entry, ...]
-    """What remains, in order; what was not touched is the same object."""
+    """The remaining entries, in order. An unchanged entry is the same object."""
     sheds: tuple[Shed, ...] = ()
-    """By which means; none where nothing was dropped."""
+    """What each tier saved; empty if nothing was compacted."""
     warning: str | None = None
     dropped: tuple[Dropped, ...] = ()
-    """Every message of the history before that is not what it was, in order."""
+    """Every message of the earlier history that was changed or removed, in order."""
     origins: tuple[int | None, ...] = field(default=(), repr=False)
-    """The place in the history before of each entry that remains; None for what was made."""
+    """Place in the earlier history of each remaining entry; None for an entry that was made."""
     fates: Mapping[int, Fate] = field(default_factory=dict[int, Fate], repr=False)
-    """What the summary has of messages that are gone, by their places."""
+    """What the summary contains of the removed messages, by their places."""
 
     @property
     def compacted(self) -> bool:
+        """Whether anything was compacted."""
         return bool(self.sheds)
 
 
 async def compact(entries: Sequence[Entry], limits: Limits, scale: Scale, teller: Teller) -> Compaction:
-    """What is left of a history that has reached its threshold, or the history itself with a warning."""
+    """Compact a history that has reached its threshold.
+
+    Args:
+        entries: The history, weighed.
+        limits: Window, thresholds and targets in tokens.
+        scale: Weighs messages in the history's format.
+        teller: Writes the summary or digest.
+
+    Returns:
+        The compacted history, or the history unchanged, with a warning that says why.
+    """
     return await _Work(entries=tuple(entries), limits=limits, scale=scale, teller=teller).run()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parted:
     head: tuple[Entry, ...]
-    """What is dropped."""
+    """The entries that are dropped."""
     gone: tuple[int, ...]
-    """The places of what is dropped."""
+    """The places of the entries that are dropped."""
     places: tuple[int, ...]
-    """Of what remains: what stays of the time before the tail, and the tail."""
+    """Places of what remains: entries from before the tail, and the tail."""
     words: CarriedWords
-    """Of the user's that the summary message takes over."""
+    """The user's words that the summary message carries."""
     measure: int
-    """What the shares of a summary are taken of."""
+    """Tokens that the shares of a summary are taken of."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """One history on its way to fewer tokens. What is found out about it is found out once."""
+    """One compaction. Properties of the history are computed once."""
 
     entries: tuple[Entry, ...]
     limits: Limits
@@ -404,7 +432,7 @@ class _Work:
             best = replace(kept or await self._noted(self.entries, eased), warning=best.warning)
             due = min(self.limits.soft, self.limits.hard)
             if self.parted is None and self.limits.fixed + weight_of(best.entries) >= due:
-                # There is nothing to summarise: what fills the window is the last turn.
+                # There is nothing to summarise: the last turn fills the window.
                 shortened = await run_sync(self._truncated, self._untouched(best.warning))
                 best = await self._noted(self.entries, shortened) if shortened.compacted else best
         if self.limits.is_over(weight_of(best.entries)):
@@ -421,7 +449,8 @@ class _Work:
         )
 
     async def _noted(self, before: tuple[Entry, ...], work: Compaction) -> Compaction:
-        """With the identifiers of what was clamped and masked, which takes long and is done where it is kept."""
+        """Add the identifiers of what was truncated and masked. This is slow, so that it is done only for a result that
+        is kept."""
         if work.entries is before:
             return work
         whole = ledger_room(self.limits.measure)
@@ -432,10 +461,10 @@ class _Work:
         return replace(work, entries=entries, sheds=(*sheds, replace(last, tokens=last.tokens - note)))
 
     def _masked(self, work: Compaction) -> Compaction:
-        """Without a summary: giants truncated, then old results masked where that is still needed.
+        """Truncate giants, then mask old results if that is still needed. No summary is made.
 
-        A giant of the head is anything over a tenth of the window. In the tail it is what alone, or with the other
-        results of its turn, is larger than the tail's share.
+        A giant of the head is anything over a tenth of the window. In the tail it is what is larger than the tail's
+        share, alone or with the other results of its turn.
         """
         giant = max(1, int(_GIANT * self.limits.measure))
         parting = self._parting_of(work.entries)
@@ -458,16 +487,16 @@ class _Work:
         return _after(work, mask(work.entries, self.scale, self.limits, recalls=recalls, reading=reading))
 
     def _shortened(self, work: Compaction) -> Compaction:
-        """With the last turn truncated as far as it must be, and old results masked where that is not enough."""
+        """Truncate the last turn as far as necessary, and mask old results if that is not enough."""
         work = self._truncated(work)
         if weight_of(work.entries) > self.limits.goal:
             work = _after(work, mask(work.entries, self.scale, self.limits, recalls=self.teller.recalls))
         return work if weight_of(work.entries) <= self.limits.goal else self._masked(work)
 
     def _truncated(self, work: Compaction) -> Compaction:
-        """With the largest messages of the last turn truncated until all comes to the goal, where that can be.
+        """Truncate the largest messages of the last turn until everything fits the goal, if possible.
 
-        What the model wrote is cut only where the next call would compact again, for later calls need much of it.
+        The model's own text is cut only if the next call would compact again, since later calls need much of it.
         """
         written = self.limits.fixed + weight_of(work.entries) >= min(self.limits.soft, self.limits.hard)
         parting = self._parting_of(work.entries)
@@ -493,9 +522,10 @@ class _Work:
         )
 
     def _is_cheapest(self, eased: Compaction) -> bool:
-        """Whether going on with what was clamped and masked costs no more than going on with a summary of the head.
+        """Return whether continuing with the truncated and masked history costs no more than continuing with a summary.
 
-        Masking asks no model, but leaves more: it is read with every call, and the next compaction comes sooner.
+        Masking calls no model but leaves more tokens: they are read with every call, and the next compaction comes
+        sooner.
         """
         parted = self.parted
         if parted is None or not eased.sheds:
@@ -523,7 +553,7 @@ class _Work:
         )
 
     async def _told(self) -> Compaction:
-        """The head as a summary, or as a digest where no model makes one and something must be let go."""
+        """Replace the head by a summary, or by a digest if no model writes one and something must be dropped."""
         parted = await run_sync(lambda: self.parted)
         if parted is None:
             return self._untouched()
@@ -541,8 +571,8 @@ class _Work:
         if account.text is None:
             return self._untouched(account.warning)
         told = await run_sync(self._with_account, parted, account)
-        # What stays may itself be too much: a tail of one giant result, say. Each way begins with what is whole, for
-        # what was truncated once would be truncated anew in the middle of a value.
+        # The remaining messages may still be too large, for example a tail of one giant result. Each way starts from
+        # the whole text, since truncating a truncated text again would cut in the middle of a value.
         for shrink in (self._masked, self._shortened):
             if weight_of(told.entries) > self.limits.goal:
                 shrunk = await run_sync(shrink, told)
@@ -551,7 +581,7 @@ class _Work:
         return told
 
     def _read(self) -> list[Entry]:
-        """The entries as a summary is made of them: with output that arrived as text read as results."""
+        """Return the entries as the summary needs them: output that arrived as text is read as tool results."""
         messages = read_as_tools(self.parting.reading.messages, self.parting.reading.text_results)
         return [
             entry if message is entry.message else replace(entry, message=message)
@@ -560,7 +590,7 @@ class _Work:
 
     @cached_property
     def parted(self) -> _Parted | None:
-        """None where too little would be dropped to be worth it."""
+        """The division into head and tail; None if too little would be dropped."""
         parting, room, goal = self.parting, self.limits.keep, self.limits.goal
         account = self.teller.room(self.limits.measure) + _BRIDGES * self._bridge
         parted = self._parted_at(parting, room)
@@ -571,7 +601,7 @@ class _Work:
             parted = self._parted_at(parting, room)
         excess = self._kept_by(parted) + account - goal
         if excess > 0 and parted.words.cut:
-            # What is an excerpt anyway may be a shorter one.
+            # An excerpt may be shorter.
             over = excess - (1 - _LEAST_ACCOUNT) * account
             parted = self._parted_at(parting, room, max(_LEAST_EXCERPT, 1 - max(0, over) / parted.words.tokens))
             excess = self._kept_by(parted) + account - goal
@@ -589,14 +619,15 @@ class _Work:
         return bridges(self.scale)("assistant").weight.tokens
 
     def _kept_by(self, parted: _Parted) -> int:
-        """What stays beside the account: a last turn that is larger than the tail's share is truncated to that."""
+        """Return the weight of what stays beside the account. A last turn larger than the tail's share counts as
+        truncated."""
         last = self.parting.places[-1]
         before = weight_of([self.entries[place] for place in parted.places if place < last])
         return before + self._last_turn + parted.words.tokens
 
     @cached_property
     def _last_turn(self) -> int:
-        """What the last turn weighs when what is too large in it has been truncated."""
+        """The weight of the last turn when its oversized messages have been truncated."""
         turn = self.entries[self.parting.places[-1] :]
         most = max(int(_GIANT * self.limits.measure), self.limits.keep)
         level = _level(turn, most)
@@ -606,9 +637,10 @@ class _Work:
         )
 
     def _parted_at(self, parting: Parting, room: int, share: float = 1.0) -> _Parted:
-        """`share` is that of its room which an excerpt of the user's words has."""
+        """Divide the history at the cut for a tail of `room` tokens. `share` is the share of its room that an excerpt
+        of the user's words gets."""
         at, measure = parting.cut(room), self.limits.measure
-        # What the summary carries need not stay; what must stay is not carried.
+        # Messages that the summary carries need not stay; messages that must stay are not carried.
         asked = {*parting.requests.first, *parting.requests.later}
         bound = set(parting.stays(at, carried=asked))
         head = [place for place in range(at) if place not in bound]
@@ -644,7 +676,8 @@ class _Work:
         )
 
     def _trimmed(self, work: Compaction) -> Compaction:
-        """With some room to spare, or every call would leave out a message and break a prompt cache for it."""
+        """Drop messages until the history fits with some room to spare. Otherwise every call would drop one message and
+        invalidate the prompt cache."""
         room = max(0, self.limits.hard - self.limits.fixed - 1)
         wanted = max(0, room - int(_SPARE * self.limits.window))
         trimmed = trim(work.entries, self.scale, wanted, recalls=self.teller.recalls)
@@ -663,7 +696,8 @@ class _Work:
         return gain >= self.limits.least_gain * (self.limits.fixed + weight_of(self.entries))
 
     async def _settled(self, work: Compaction) -> Compaction:
-        """The work where it was worth it and broke nothing, at the weights its entries have side by side."""
+        """Return the compaction, weighed as a whole, or the unchanged history if the gain is too small or the result
+        invalid."""
         if not work.compacted:
             return work
         entries = await patiently(self.scale.together(work.entries))
@@ -675,7 +709,8 @@ class _Work:
         return self._reported(replace(work, entries=entries))
 
     def _reported(self, work: Compaction) -> Compaction:
-        """With what became of every message, and a warning where words of the user's were cut or nothing is left."""
+        """Add what became of every message, and warnings if the user's words were cut or messages were dropped
+        entirely."""
         left = {place: entry for place, entry in zip(work.origins, work.entries, strict=True) if place is not None}
         single = list[Dropped]()
         for place, entry in enumerate(self.entries):
@@ -699,14 +734,14 @@ class _Work:
         return work
 
     def _broken(self, entries: Sequence[Entry]) -> str | None:
-        """What a provider would refuse now and would not have refused before."""
+        """Return what a provider would refuse now and would not have refused before; None if nothing."""
         were = [entry.native for entry in self.entries]
         broken = faults([entry.native for entry in entries], self.scale.format, original=were)
         return broken[0] if broken else None
 
 
 def _numbered(dropped: Sequence[Dropped]) -> str:
-    """`message 3`, `messages 3, 5-8`."""
+    """Format a list such as `message 3` or `messages 3, 5-8`."""
     alike = merge_dropped([replace(one, fate="dropped") for one in dropped])
     spans = [str(one.first) if one.first == one.last else f"{one.first}-{one.last}" for one in alike]
     return f"message{'s' * (len(dropped) > 1)} {', '.join(spans)}"
@@ -722,14 +757,14 @@ def _inner(part: Part) -> tuple[Part, ...]:
 
 
 def _level(entries: Sequence[Entry], room: int, *, written: bool = False) -> int:
-    """The bound at which messages that can be truncated come to `room` together with those that cannot; with `written`,
-    the model's own can."""
+    """Return the limit to which messages must be truncated so that all messages together fit `room`. Messages of the
+    model count as truncatable only with `written`."""
     able = [entry.weight.tokens for entry in entries if is_cuttable(entry, written=written)]
     return water_level(able, room - weight_of(entries) + sum(able))
 
 
 def _after(work: Compaction, change: Change | None) -> Compaction:
-    """A change that changes nothing is none."""
+    """Apply a change to a compaction. A change without effect is ignored."""
     if change is None or not change.shed.messages:
         return work
     return replace(work, entries=change.entries, sheds=(*work.sheds, change.shed))

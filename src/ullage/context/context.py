@@ -1,8 +1,9 @@
-"""`Context`: an agent's history, kept within its window.
+"""`Context`: the history of an agent, kept within the context window of its model.
 
-`Context` holds an agent's history for anyone's loop: messages are added as they come, `prepare` gives what to send
-and lets go of what must, `observe` takes what the provider reported. Weighing, deciding and keeping are other
-files' matters; this one remembers between them.
+A `Context` works in any agent loop: `add` appends messages, `prepare` returns what to send and compacts the history if
+it is too long, `observe` takes the answer and the token counts that the provider reported. This file keeps the state
+between these calls. Weighing messages (`token_weights`), compaction (`compaction`) and storage (`session`) are in other
+files.
 """
 
 import time
@@ -33,29 +34,33 @@ __all__ = ["Context", "Plan", "Prepared"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
+    """What to send to the model, and what `prepare` or `compact` did."""
+
     messages: tuple[object, ...]
-    """As they were given, with a summary where something was let go."""
+    """The messages as they were added. After a compaction, a summary replaces the dropped ones."""
     system: object = None
     tools: Sequence[object] = ()
     status: ContextUsage
-    """How full the window is with this."""
+    """How full the window is with these messages."""
     before: ContextUsage | None = None
-    """How full it was, where something was let go."""
+    """How full the window was before the compaction; None if nothing was compacted."""
     sheds: tuple[Shed, ...] = ()
-    """What was let go, by which means."""
+    """What was compacted, one entry for each tier."""
     dropped: tuple[Dropped, ...] = ()
-    """Every message that is not what it was, and what became of it."""
+    """Every message that was changed or removed, and how."""
     warning: str | None = None
     generation: int | None = None
-    """Under which the session keeps what was let go; None where nothing was, or nothing keeps it."""
+    """Number of the compaction under which the session archives the originals. None if nothing was compacted or if no
+    session archives it."""
 
     @property
     def compacted(self) -> bool:
+        """Whether the history was compacted."""
         return bool(self.sheds)
 
     @property
     def event(self) -> dict[str, Json]:
-        """`context_status`, as it is told before every call of a model."""
+        """The event `context_status`, which is emitted before every call of the model."""
         context: dict[str, Json] = {**self.status.to_json(), "compacted": self.compacted}
         if self.before is not None:
             context["before"] = self.before.to_json()
@@ -70,7 +75,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What would be let go now. A summary is stood in for by a digest: no model is asked for a plan."""
+    """Preview of a compaction. A digest takes the place of the summary, so that planning calls no model."""
 
     before: ContextUsage
     after: ContextUsage
@@ -98,13 +103,38 @@ def shed_json(shed: Shed) -> dict[str, Json]:
 
 
 _GROWN = 0.05
-"""The share of the window by which the use must grow before what came to nothing is tried again."""
+"""Share of the window by which the usage must grow before a compaction that gained nothing is tried again."""
 _SMALLER = 0.9
-"""Of what was sent, that a window is taken to hold whose provider said only that it was too much."""
+"""Share of the sent tokens that is assumed as the window if the provider refuses a request as too long without naming
+its limit."""
 
 
 class Context:
-    """One history on its way to one model. Not safe between threads; tasks of one event loop may share it."""
+    """The history of one conversation with one model, kept within the model's context window.
+
+    Not thread-safe. Tasks of one event loop may share a `Context`.
+
+    Args:
+        model: The model that the history is sent to. It determines the context window, the token counts and the prices.
+        meter: Counts tokens.
+        format: Format of the messages. None detects it from the first messages.
+        system: The system prompt, in the form in which the provider takes it.
+        tools: The tool definitions, in the form in which the provider takes them.
+        options: Window, thresholds and limits. Without `context_window`, the window is the one that the session last
+            ran in with this model, otherwise the model's own.
+        session: Stores the history in a file. None keeps it in memory only.
+        summarizer: Writes the summaries: a `Summarizer`, a function or a client of a provider's SDK. None uses a
+            digest, which calls no model.
+        clock: Monotonic clock, in seconds.
+
+    Raises:
+        InvalidArguments: `summarizer` is not something that can summarise.
+
+    Example:
+
+        context.add({"role": "user", "content": "Which orders are late?"})
+        ready = await context.prepare()  # send list(ready.messages), then: context.observe(response)
+    """
 
     def __init__(  # noqa: PLR0913
         self,
@@ -119,8 +149,7 @@ class Context:
         summarizer: Summarizer | SummaryFunction | object | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The format is told from the first messages where nobody says it. Without a summarizer, a digest is made. A
-        window that nobody gives is the one that the session ran in before, if it ran with this model."""
+        """Load the session's messages, if there is a session."""
         noted = None if session is None else session.window(model)
         self.model = model
         self.options = replace(options, context_window=options.context_window or noted)
@@ -137,7 +166,7 @@ class Context:
         self._clock = clock
         self._breaker = Breaker(clock)
         self._called: float | None = None
-        """When the model was called last, as far as this process knows."""
+        """Time of the last call of the model by this process; None before the first."""
         self._prices: CachePrices | None = options.cache_prices
         self._keeping = None if session is None else Keeping(session, format)
         self._learnt: int | None = None
@@ -145,23 +174,36 @@ class Context:
         self._futile: int | None = None
         self._stuck: str | None = None
         self._noted = noted or (window.tokens if window.resolved else None)
-        """The window that the session's file names for the model, else that of the model's card."""
+        """Window that the session file records for the model, or else the window of the model card."""
         self._has_written = False
-        """Whether messages were added to the session's file, or its provider refused some of it."""
+        """Whether this process added messages to the session file, or the provider refused a request as too long."""
         self._unread: str | None = None
-        """Why the file could not be looked at, the last time."""
+        """Error message of the last attempt to read the session file; None if it succeeded."""
         self._compactions = 0
         self._working = anyio.Lock()
-        """Whoever lets go, or looks whether to, does so alone; adding and asking wait for nobody."""
+        """Held while the history is compacted or checked for it. `add` and the calls of the model do not wait for
+        it."""
         self.load()
 
     @property
     def messages(self) -> tuple[object, ...]:
-        """As they would be sent now, if nothing were let go."""
+        """The messages as they would be sent now, without a compaction."""
         return self._history.messages
 
     def add(self, *messages: object, pinned: bool = False) -> None:
-        """Puts messages at the end. What is pinned is never let go. With a session, they outlive the process."""
+        """Append messages to the history.
+
+        With a session, the messages are in the file when this returns, and survive the end of the process.
+
+        Args:
+            messages: Messages in the provider's format, as dicts or SDK objects.
+            pinned: Whether a compaction must keep these messages unchanged.
+
+        Raises:
+            InvalidArguments: A list of messages was given as one message.
+            UnreadableRequest: A message cannot be read.
+            StoreFailed: The session file cannot be written.
+        """
         if not messages:
             return
         refuse_what_cannot_be_read(messages)
@@ -175,7 +217,7 @@ class Context:
         )
 
     def instruct(self, system: object) -> None:
-        """The system prompt from now on."""
+        """Set the system prompt, from the next call of the model on."""
         self._history.instruct(system)
 
     def assume_format(self, format: Format) -> None:  # noqa: A002
@@ -183,17 +225,23 @@ class Context:
         self._history.assume_format(format)
 
     def offer(self, tools: Sequence[object]) -> None:
-        """The tools from now on, where they may change while an agent works."""
+        """Set the tool definitions, from the next call of the model on. Call it when the tools change during a run."""
         self._history.offer(tools)
 
     def load(self) -> None:
-        """Takes in what the session's file holds already, and what other processes wrote since."""
+        """Load the messages of the session file, including those that other processes appended."""
         if self._keeping is not None:
             self._take(self._keeping, self._keeping.news(self._history.ids))
 
     async def prepare(self) -> Prepared:
-        """What to send now. Where the window is too full, something is let go first; whatever fails on the way, what
-        can be sent is sent, and `warning` tells of it."""
+        """Return what to send to the model now. The history is compacted first if the window is too full.
+
+        A failure on the way does not prevent the call: `prepare` returns what can be sent, and `warning` describes the
+        failure.
+
+        Returns:
+            Messages, system prompt and tools to send, with the usage of the window.
+        """
         async with self._working:
             usage = await self._looked_at()
             if self._is_due(usage):
@@ -203,13 +251,22 @@ class Context:
             )
 
     async def compact(self) -> Prepared:
-        """Lets go of what it can now, whether the threshold is reached or not."""
+        """Compact the history as far as possible now, whether or not the threshold is reached.
+
+        Returns:
+            Messages, system prompt and tools to send, with the usage of the window.
+        """
         async with self._working:
             return await self._let_go(await self._looked_at(), now=True)
 
     def observe(self, response: object = None, *, usage: Usage | None = None, answer: Sequence[object] = ()) -> None:
-        """Takes what came of the last call: the provider's own answer, or its usage and the messages to be carried
-        back. From then on the figures go by what it reported."""
+        """Record the result of the last call of the model: append the answer and use the reported token counts.
+
+        Args:
+            response: The provider's answer, as a dict or an SDK object. It replaces `usage` and `answer`.
+            usage: Token counts that the provider reported. All later figures are corrected by them.
+            answer: The messages of the answer, in the form in which they are sent back.
+        """
         if response is not None:
             read = read_answer(plain(response), self._history.scale.format)
             usage, answer = read.usage, read.natives
@@ -223,26 +280,33 @@ class Context:
 
     @property
     def tools_of_its_own(self) -> tuple[ToolSource, ...]:
-        """`recall`, where what is let go is kept: to be offered from the first step on."""
+        """The tool `recall`, if the session archives dropped messages. Offer it from the first step on."""
         if self.session is None or not self.session.keeps:
             return ()
         return (RecallSource(self.session, self._history.scale.count),)
 
     def status(self) -> ContextUsage:
-        """How full the window is now."""
+        """Return how full the window is now."""
         drain(self._history.weigh())
         return self._usage(self._history.entries)
 
     async def plan(self) -> Plan:
-        """What `compact` would do; nothing is touched and nobody asked."""
+        """Return what `compact` would do. Nothing is changed and no model is called."""
         before = await self._looked_at()
         work = await self._compacted(self._history.entries, before, now=True, asks=False)
         await patiently(self._history.weigh())
         return Plan(before=before, after=self._usage(work.entries), compaction=work)
 
     def overflowed(self, said: str) -> int:
-        """To be called with a provider's words where it refused what was sent as too much: the window that this
-        teaches. The next `prepare` lets go of enough to fit."""
+        """Learn the window from a provider's error that the request was too long. The next `prepare` compacts to fit.
+
+        Args:
+            said: The text of the error.
+
+        Returns:
+            The window in tokens: the figure in the text, or 0.9 of what was sent (of the known window, if that is
+            less) if the text names none.
+        """
         usage = self.status()
         self._learnt = learnt_window(said) or max(1, int(_SMALLER * min(usage.context_window, usage.used)))
         self._refused = self._has_written = True
@@ -253,7 +317,7 @@ class Context:
 
     @property
     def _offers_recall(self) -> bool:
-        """Whether the model has the tool: nobody is sent to one that is not there."""
+        """Whether the model has the tool `recall`. Messages must not refer to a tool that is not offered."""
         keeps = self.session is not None and self.session.keeps
         return keeps and any(tool.name.split("__")[-1] == RECALL.name for tool in self._history.fixed.tools)
 
@@ -274,7 +338,8 @@ class Context:
 
     @property
     def _cache_is_cold(self) -> bool:
-        """Whether the provider's prompt cache has surely expired; unknown before the first call of this process."""
+        """Whether the provider's prompt cache has certainly expired. False before the first call of this process, since
+        nothing is known then."""
         lifetime = (self.options.cache_prices or CachePrices()).lifetime
         return self._called is not None and self._clock() - self._called > lifetime
 
@@ -297,8 +362,8 @@ class Context:
         return usage
 
     async def _note_window(self, usage: ContextUsage) -> None:
-        """Writes the window into the session, so that whoever opens it next runs in the same. A file that is only read
-        stays as it is."""
+        """Record the window in the session, so that the next process that opens it uses the same one. A session that
+        this process only reads is not written to."""
         if self.session is None or not usage.resolved or usage.context_window == self._noted or not self._has_written:
             return
         try:
@@ -308,7 +373,7 @@ class Context:
             self._unread = failed.message
 
     async def _news(self, keeping: Keeping) -> News:
-        """What the file holds beyond what is known, though more may become known while it is read."""
+        """Read what is new in the file. Repeat if the history changed during the read."""
         while True:
             known = self._history.ids
             news = await anyio.to_thread.run_sync(keeping.news, known)
@@ -336,7 +401,7 @@ class Context:
                     self._keeping.replace, snapshot, work.entries, work.sheds
                 )
             except StoreFailed as failed:
-                # The file holds everything still, and so does this; only what is sent is less.
+                # The file still contains everything and so does this history; only the sent messages are shortened.
                 await patiently(self._history.weigh())
                 sent = (*work.entries, *(self._history.since(snapshot) or ()))
                 return self._prepared(sent, work=work, before=usage, warning=failed.message)
@@ -349,7 +414,8 @@ class Context:
         return self._prepared(self._history.entries, work=work, before=usage, warning=warning, generation=generation)
 
     async def _remember(self) -> str | None:
-        """What was let go is searched by a model that has the tool: it is made ready now, a little each time."""
+        """Index the archived messages for `recall` if the model has that tool, so that the first query need not
+        wait."""
         if self.session is not None and self._offers_recall:
             try:
                 await anyio.to_thread.run_sync(self.session.remember)
@@ -363,7 +429,7 @@ class Context:
         scale = (self._history.anchored.slope if self._history.anchored else 0.0) or 1.0
         limits = limits_of(
             replace(self.options, cache_prices=self._cache_prices),
-            # What was refused is more than the window holds, whatever it weighs here.
+            # A refused request is larger than the window, whatever its weight is here.
             min(usage.context_window, max(1, usage.used)) if self._refused else usage.context_window,
             fixed=int(self._history.bare / scale),
             used=int(usage.used / scale),

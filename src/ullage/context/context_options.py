@@ -1,19 +1,17 @@
 """Options of a context: window, thresholds, limits and cost.
 
-The settings of a context, as people write them: in Python's spelling or in JSON's.
+`Options` are the settings of a context, spelt as in Python or as in JSON.
 
-What the user says wins, unless the provider has refused less; else what the provider said when it was full; else the
-model's card; else a default, and then that is said.
+The window is the user's, unless the provider refused a smaller request; otherwise the one in the provider's error
+message; otherwise the one in the model card; otherwise a default, which is reported as unresolved.
 
-The options of a context as numbers of tokens, for one window and one load that cannot be let go. All are on the scale
-on which the history is weighed.
+`Limits` are the options in tokens, for one window and one fixed load (system prompt and tools) that cannot be dropped.
+All figures are on the scale on which the history is weighed.
 
-Price of compaction with a prompt cache.
-
-A provider charges little for the part of a prompt that it still has in its cache and more than usual for what it puts
-there. A compaction changes the prompt near its beginning, so that what is left is written to the cache again, once; in
-return every later call reads less. Prices here are ratios to the price of a token of plain input, so that currencies
-and price lists do not matter.
+`price_per_call` is the price of a compaction with a prompt cache. A provider charges little for the part of a prompt
+that is still in its cache, and more than usual for what it writes to the cache. A compaction changes the prompt near
+its beginning, so that the remainder is written to the cache again, once; in return every later call reads less. Prices
+are ratios to the price of a token of plain input, so that currencies and price lists do not matter.
 
 Example: with a threshold of 130,000 tokens and 1,000 more with each call, masks that leave 95,000 cost 14,643 tokens of
 plain input a call until the next compaction, a summary that leaves 30,000 costs 9,725:
@@ -50,12 +48,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePrices:
-    """What a token costs, in tokens of plain input. The defaults are Anthropic's, with its cache of five minutes."""
+    """Prices of a token, in tokens of plain input. The defaults are Anthropic's with its five-minute cache."""
 
     read: float = 0.1
-    """A token that the cache has."""
+    """Price of a token that is read from the cache."""
     write: float = 1.25
-    """A token that is put into it."""
+    """Price of a token that is written to the cache."""
     output: float = 5.0
     lifetime: float = 300.0
     """Seconds after its last use for which a prompt stays in the cache."""
@@ -68,7 +66,11 @@ class CachePrices:
 
 
 def read_prices(given: Mapping[str, object]) -> CachePrices:
-    """Prices as a settings file or JSON has them: `{"read": 0.1, "write": 1.0}`."""
+    """Read cache prices from a settings file or JSON: `{"read": 0.1, "write": 1.0}`.
+
+    Raises:
+        InvalidArguments: A name or a value is not valid.
+    """
     unknown = next((key for key in given if key not in CachePrices.__slots__), None)
     if unknown is not None:
         raise InvalidArguments(f"no cache price is called `{unknown}`", options=tuple(CachePrices.__slots__))
@@ -76,9 +78,9 @@ def read_prices(given: Mapping[str, object]) -> CachePrices:
 
 
 def cache_prices_of(models: ModelTable, model: str, *, when: datetime) -> CachePrices:
-    """The prices of a model on a day; the defaults for a model whose prices nobody knows.
+    """Return the cache prices of a model on a day, or the defaults if its prices are unknown.
 
-    A price list without a price for the cache means that cached input costs what other input costs.
+    If a price list has no price for the cache, cached input costs as much as other input.
     """
     match = models.get(model)
     price = None if match is None else price_of(match, when=when)
@@ -92,18 +94,18 @@ def cache_prices_of(models: ModelTable, model: str, *, when: datetime) -> CacheP
 def price_per_call(  # noqa: PLR0913
     *, left: int, rewritten: int, extra: float, refill: int, growth: float, prices: CachePrices
 ) -> float:
-    """Mean price of a call from one compaction to the next, without what new messages and answers cost.
+    """Return the mean price of a call from one compaction to the next, without the cost of new messages and answers.
 
     Args:
         left: Tokens of the prompt after the compaction.
-        rewritten: Tokens of these that the cache has to take up again.
+        rewritten: Tokens of these that must be written to the cache again.
         extra: Price of the compaction itself, such as that of a summarising call.
         refill: Tokens of the prompt at which the next compaction is due.
         growth: Tokens by which each call makes the prompt longer.
-        prices: Of the cache.
+        prices: Prices of the cache.
 
     Returns:
-        Tokens of plain input.
+        The price, in tokens of plain input.
     """
     calls = max(1.0, (refill - left) / max(1.0, growth))
     return prices.read * (left + max(left, refill)) / 2 + (prices.write * rewritten + extra) / calls
@@ -115,16 +117,16 @@ def camel(name: str) -> str:
 
 
 def window_of(models: ModelTable, model: str, *, said: int | None = None, learnt: int | None = None) -> Window:
-    """`said` is the user's word, `learnt` what an overflow taught."""
+    """Return the window of a model: `said` by the user, else `learnt` from an overflow, else the model's own."""
     return models.window(model, said if said is not None else learnt)
 
 
 Threshold = float | tuple[Literal["fraction", "tokens", "messages"], float]
-"""A share of the window from 0 to 1, or a pair that says of what."""
+"""Share of the window from 0 to 1, or a pair of kind and value."""
 
 
 class OptionsGiven(TypedDict, total=False):
-    """Options as arguments, in either spelling."""
+    """The options as keyword arguments, in either spelling."""
 
     context_window: int | None
     contextWindow: int | None
@@ -149,30 +151,36 @@ class OptionsGiven(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
+    """Options of a context. Shares are of the context window, from 0 to 1.
+
+    Raises:
+        InvalidArguments: A value is not valid for its option.
+    """
+
     context_window: int | None = None
-    """None for the model's own."""
+    """Context window in tokens; None for the model's own."""
     compact_threshold: Threshold = 0.65
-    """At which something is let go."""
+    """Usage of the window at which the history is compacted."""
     disable_compaction: bool = False
     keep: float | None = None
-    """Share of the window that the untouched tail may fill. None for a tenth, the cheapest with a prompt cache, though
-    at least 8,000 tokens where these are less than 0.20 of the window, and else that. The original kept 0.30."""
+    """Share of the window that the untouched tail may fill. None means a tenth, the cheapest with a prompt cache, but
+    at least 8,000 tokens if these are less than 0.20 of the window, otherwise 0.20. The original kept 0.30."""
     target: float = 0.50
-    """The share of the window that is used at most when something was let go."""
+    """Largest share of the window in use after a compaction."""
     reserve: float = 0.15
-    """The share of the window that stays free for the answer."""
+    """Share of the window that stays free for the answer."""
     least_gain: float = 0.10
-    """The share of what is used that must be won, or nothing is touched."""
+    """Smallest share of the tokens in use that a compaction must save; otherwise nothing is changed."""
     cold_threshold: float = 0.50
-    """Share of the window from which on something is let go as soon as the prompt cache has expired: everything would
-    have to be written to it again. 1 turns this off."""
+    """Share of the window from which the history is compacted as soon as the prompt cache has expired, since everything
+    would have to be written to it again. 1 turns this off."""
     wait_for_cold_cache: bool = False
-    """Puts off a compaction that is due until the prompt cache has expired, or until the window is full."""
+    """Whether to delay a due compaction until the prompt cache has expired or the window is full."""
     cache_prices: CachePrices | None = None
-    """None for those of the model."""
+    """Prices of the prompt cache; None for those of the model."""
     summary_timeout: float = 60.0
-    """Seconds that a model may take to summarise: the longest summary that is asked for, 4,000 tokens, takes 50 at 80
-    tokens a second. Who waits for a model that hangs waits no longer."""
+    """Seconds that a model may take to summarise. The longest summary, 4,000 tokens, takes 50 seconds at 80 tokens a
+    second. The limit also bounds the wait for a model that hangs."""
 
     def __post_init__(self) -> None:
         if self.context_window is not None and not (_is_number(self.context_window) and self.context_window >= 1):
@@ -202,18 +210,19 @@ class Options:
 
     @property
     def threshold(self) -> tuple[Literal["fraction", "tokens", "messages"], float]:
+        """The threshold as a pair of kind and value."""
         said = self.compact_threshold
         return said if isinstance(said, tuple) else ("fraction", said)
 
     def tail(self, window: float) -> float:
-        """Tokens that the untouched tail may have in a window of so many."""
+        """Return the most tokens of the untouched tail in a window of `window` tokens."""
         if self.keep is not None:
             return self.keep * window
         return max(_CHEAP_KEEP * window, min(_LEAST_TAIL, _SMALL_KEEP * window))
 
 
 def _is_threshold(said: Sequence[object]) -> bool:
-    """Whatever a settings file may say instead."""
+    """Return whether a value, which may come from a settings file, is a valid threshold."""
     if len(said) != len(("kind", "value")):
         return False
     kind, value = said
@@ -226,24 +235,24 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 _CHEAP_KEEP, _LEAST_TAIL, _SMALL_KEEP = 0.10, 8_000, 0.20
-"""Share of the window, and tokens, of a tail of which nobody said how long it is, and its share of a small window.
-Under 8,000 tokens a tail is only a few results long, and there is little money in windows that small; a longer one
-would leave a summary or digest too little room to say what belongs together."""
+"""Share of the window, and fewest tokens, of the tail by default, and its largest share of a small window. A tail under
+8,000 tokens contains only a few results, and windows that small cost little. A longer tail would leave a summary or
+digest too little room to explain what belongs together."""
 ORIGINAL_KEEP = 0.30
 _ORIGINAL = frozenset({"contextWindow", "compactThreshold", "disableCompaction"})
-"""The options of the original, in its spelling."""
+"""The options of the original program, in its spelling."""
 DEFAULTS = Options()
 _NAMES = tuple(one.name for one in fields(Options))
 
 
 def read_options(given: Mapping[str, object]) -> Options:
-    """Options by their names, in either spelling: `compact_threshold` or `compactThreshold`.
+    """Read options by name, in either spelling: `compact_threshold` or `compactThreshold`.
 
-    The original's own three options in its own spelling (`contextWindow`, `compactThreshold`, `disableCompaction`) give
-    the original's tail of 0.30 where `keep` is not among the options.
+    If one of the original program's three options is given in its spelling (`contextWindow`, `compactThreshold`,
+    `disableCompaction`) and `keep` is not given, the tail is 0.30 of the window, as in the original.
 
     Raises:
-        InvalidArguments: For a name that is none, or a value that its option cannot have.
+        InvalidArguments: A name is unknown, or a value is not valid for its option.
     """
     spelt = {camel(name): name for name in _NAMES} | {name: name for name in _NAMES}
     unknown = next((key for key in given if key not in spelt), None)
@@ -261,59 +270,72 @@ def read_options(given: Mapping[str, object]) -> Options:
 
 
 _TARGET, _KEEP = 0.50 / 0.65, 0.30 / 0.65
-"""Of the threshold, where it lies so low that the usual shares of the window would lie above it."""
+"""Shares of the threshold. They apply if it is so low that the usual shares of the window would exceed it."""
 _MARGIN = 0.98
-"""Of the target, what is aimed at: what is left is weighed together afterwards, and a small window is few tokens."""
+"""Share of the target that a compaction aims at. The remaining messages are weighed together only afterwards, and a
+small window leaves little tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
+    """The options of a context in tokens, for one window and one fixed load."""
+
     window: int
     fixed: int
-    """What the system prompt and the tools weigh, which is never let go."""
+    """Tokens of the system prompt and the tools, which are never dropped."""
     soft: int
-    """From here on something is let go."""
+    """Tokens from which the history is compacted."""
     hard: int
-    """Here the window ends, less what stays free for the answer."""
+    """Tokens at which the window ends, less the reserve for the answer."""
     target: int
-    """What is used when something was let go."""
+    """Most tokens in use after a compaction."""
     keep: int
-    """What the untouched tail may weigh."""
+    """Most tokens of the untouched tail."""
     least_gain: float
     refill: int = 0
-    """Where the next compaction will be due; `soft` may lie lower, where one is made at once."""
+    """Tokens at which the next compaction is due. `soft` is lower than this if a compaction is made at once."""
     prices: CachePrices = field(default_factory=CachePrices)
 
     @property
     def is_irreducible(self) -> bool:
-        """Whether nothing that could be let go would bring the use under the threshold."""
+        """Whether the fixed load alone reaches the threshold, so that no compaction can bring the usage below it."""
         return self.fixed >= self.soft
 
     @property
     def measure(self) -> int:
-        """What shares for single things are taken of: the window, or less where the threshold lies low."""
+        """Tokens that the shares of single parts are taken of: the window, or less if the threshold is low."""
         return min(self.window, 2 * self.target)
 
     @property
     def goal(self) -> int:
-        """What the messages may weigh when something was let go; what the window holds where that is not to be had."""
+        """Most tokens of the messages after a compaction. If the fixed load exceeds the target, what the window can
+        contain."""
         wanted = self.target - self.fixed
         return wanted if wanted > 0 else max(0, self.hard - self.fixed)
 
     def is_over(self, messages: int) -> bool:
+        """Return whether the fixed load and `messages` tokens of messages fill the window up to the reserve."""
         return self.fixed + messages >= self.hard
 
 
 def limits_of(  # noqa: PLR0913
     options: Options, window: int, *, fixed: int, used: int, scale: float = 1.0, now: bool = False
 ) -> Limits:
-    """`scale` is what the provider counts for each token of ours; `fixed` and `used` are ours. With `now`, something is
-    to be let go although the threshold may not be reached."""
+    """Convert options to limits in tokens.
+
+    Args:
+        options: The options.
+        window: Context window, as the provider counts it.
+        fixed: Tokens of the system prompt and the tools, on the history's scale.
+        used: Tokens in use, on the history's scale.
+        scale: The provider's count for each token of Ullage's count.
+        now: Whether to compact at once, even below the threshold.
+    """
     ours = window / scale
     kind, value = options.threshold
     refill = {"fraction": value * ours, "tokens": value / scale, "messages": float(used)}[kind]
     soft = max(1.0, float(used)) if now else refill
-    # A threshold at or under the target would be met again at once.
+    # A threshold at or below the target would be reached again at once.
     is_low = soft <= options.target * ours
     return Limits(
         window=int(ours),

@@ -1,16 +1,15 @@
 """The messages of a context, with weights and what the provider reported.
 
-Messages as they come, weighed when somebody asks and once each, with the system prompt and the tools that go along.
-It remembers what the provider reported. When something is let go, and where it is kept, is not decided here.
+`History` keeps the messages, the system prompt and the tools, weighs each message once when the weight is needed, and
+keeps what the provider reported.
 
-What is added is appended, what is let go is replaced, and what other processes wrote is taken in; where the file has
-lost messages, what is left is handed on as a provider takes it. Every call blocks as long as the disk does. What is let
-go, and when, is not decided here.
+`Keeping` keeps the history in a session file: added messages are appended, a compaction replaces messages, and messages
+of other processes are read in. Every call blocks on the disk. Neither class decides what is dropped.
 
-A line that cannot be read takes its message along. Where that was a call, its result is left without one; where it was
-a result, its call is; and a provider refuses either. What is left is told as plain text, so that nothing more is lost,
-and a result that is gone is stood in for by one that says so. The messages themselves are not changed, and nothing is
-written anywhere.
+`amended` repairs a history of which the file lost messages. A line that cannot be read loses its message. If that was a
+call, its result is left without one; if it was a result, its call is; and a provider refuses either. Messages left
+alone are turned into plain text, so that nothing more is lost, and a missing result is replaced by one that says so.
+The stored messages are not changed.
 """
 
 from collections import defaultdict
@@ -56,29 +55,29 @@ _NO_RESULT = "[The result was lost. The call may have been carried out: check be
 _THOUGHT = "[A thought stood here; what followed it was lost.]"
 _BEGINNING = "[The beginning of this conversation was lost. Go on.]"
 _LONGEST = 2_000
-"""Characters that are shown of what no reader knows."""
+"""Characters of an unknown message that are shown."""
 _IDENTITY = {Format.OPENAI_CHAT: "tool_call_id", Format.OPENAI_RESPONSES: "call_id"}
 _CUSTOM = "custom_tool_call"
 _IN_TURNS = (Format.ANTHROPIC, Format.GEMINI)
-"""Whose results are brought behind all that the assistant says at once, however many messages that is."""
+"""Formats in which results must follow all messages of one assistant turn, however many these are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amended:
-    """What a provider takes instead, by the places of the messages."""
+    """Replacements for messages that a provider would refuse, by place."""
 
     retold: Mapping[int, object] = field(default_factory=dict[int, object])
-    """The same as text."""
+    """Messages rewritten as text, by place."""
     before: Mapping[int, Sequence[object]] = field(default_factory=dict[int, Sequence[object]])
-    """What stands in for what was lost before it."""
+    """Stand-ins for messages lost before a place, by that place."""
 
     def __bool__(self) -> bool:
         return bool(self.retold or self.before)
 
 
 def is_broken(messages: Sequence[Message], gap: int) -> bool:
-    """Whether something may have been lost from before the place `gap`: a call or a result stands alone, or the
-    assistant speaks first. Calls behind it are only waiting."""
+    """Return whether messages may have been lost before the place `gap`: a call or a result stands alone, or the
+    assistant speaks first. Calls behind the gap are only waiting."""
     pairing = pair(messages)
     alone = any(one.call is None for one in pairing.answered) or any(one.place < gap for one in pairing.unanswered)
     return alone or _opener(messages) is not None or any(_is_left(messages, place) for place in range(gap))
@@ -90,8 +89,14 @@ def amended(
     format: Format,  # noqa: A002
     gaps: Collection[int],
 ) -> Amended:
-    """`gaps` are the places of messages right before which some were lost. The natives are the same messages as they
-    were given."""
+    """Repair a history.
+
+    Args:
+        messages: The messages, read.
+        natives: The same messages as they were given.
+        format: The format to write.
+        gaps: Places of messages right before which some were lost.
+    """
     pairing = pair(messages, gaps)
     return _Work(messages=messages, natives=natives, format=format, pairing=pairing, gap=max(gaps, default=-1)).run()
 
@@ -103,10 +108,10 @@ class _Work:
     format: Format
     pairing: Pairing
     gap: int
-    """The last one."""
+    """Place of the last gap."""
 
     def run(self) -> Amended:
-        # Those behind the gap may still be answered.
+        # Calls behind the gap may still be answered.
         parted = [call for call in self.pairing.unanswered if call.place < self.gap]
         retold = dict((*self._results(), *self._thoughts(), *self._items(parted)))
         return Amended(retold=retold, before=self._stand_ins([call for call in parted if call.place not in retold]))
@@ -120,7 +125,8 @@ class _Work:
             yield place, self._written(self._without_calls(self.messages[place], numbers))
 
     def _without_calls(self, message: Message, numbers: set[int]) -> Message:
-        """Those results as text, behind those that have their calls; in the user's turn where none has."""
+        """Return the message with those results as text behind the complete ones, or as a user message if none is
+        complete."""
         nth, sound, told = 0, list[Part](), list[Part]()
         for part in message.parts:
             if not isinstance(part, ToolResult):
@@ -140,14 +146,15 @@ class _Work:
         yield from (part for part in result.parts if not isinstance(part, Text))
 
     def _thoughts(self) -> Iterator[tuple[int, object]]:
-        """Reasoning that stands alone (Responses) is only taken with what followed it."""
+        """Yield replacements for reasoning that stands alone (Responses), which is accepted only with what followed
+        it."""
         for place in range(self.gap):
             if _is_left(self.messages, place):
                 thoughts = (part.text for part in self.messages[place].parts if isinstance(part, Thinking))
                 yield place, assistant_message(self.format, "\n".join(filter(str.strip, thoughts)) or _THOUGHT)
 
     def _items(self, calls: Sequence[Call]) -> Iterator[tuple[int, object]]:
-        """Calls of kinds that no reader knows: nobody can say what their results look like."""
+        """Yield replacements for calls of unknown kinds, since the form of their results is unknown."""
         for call in calls:
             if not any(isinstance(part, ToolCall) for part in self.messages[call.place].parts):
                 shown = f"{call.name}({call.arguments})"[:_LONGEST]
@@ -163,7 +170,7 @@ class _Work:
         return made
 
     def _behind(self, place: int) -> int:
-        """Where the results of a message's calls are brought."""
+        """Return the place behind which a message's results are put."""
         place += 1
         if self.format in _IN_TURNS:
             while place < len(self.messages) and self.messages[place].role == "assistant":
@@ -182,19 +189,19 @@ class _Work:
         return [{**made, **identity}]
 
     def _written(self, message: Message) -> Message | dict[str, Json]:
-        """As one message, which it is in every format: results with other things beside them come only where those
-        have their place too."""
+        """Write a message as one message, as every format allows. Results and other parts are together only if the
+        format allows it."""
         return message if self.format is Format.ULLAGE else write_message(message, self.format)[0]
 
 
 def _opener(messages: Sequence[Message]) -> int | None:
-    """The place of the first turn, where it is the assistant's."""
+    """Return the place of the first turn if it is the assistant's."""
     first = next((place for place, one in enumerate(messages) if not is_instruction(one)), None)
     return first if first is not None and messages[first].role == "assistant" else None
 
 
 def _is_left(messages: Sequence[Message], place: int) -> bool:
-    """Whether it is a thought alone, and nothing of the assistant's follows."""
+    """Return whether a message contains only thinking and nothing of the assistant follows."""
     parts = messages[place].parts
     is_alone = any(isinstance(part, Thinking) for part in parts) and not any(
         isinstance(part, Text | ToolCall | ToolResult) for part in parts
@@ -222,13 +229,13 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Mends:
-    """What is sent otherwise than the file has it, by the ids of records."""
+    """Messages that are sent differently from what the file contains, by record id."""
 
     retold: Mapping[str, object]
     before: Mapping[str, tuple[object, ...]]
-    """What stands in for what was lost before it."""
+    """Stand-ins for messages lost before a record."""
     lost: tuple[int, ...]
-    """The numbers of all messages that the file has lost."""
+    """Numbers of all messages that the file has lost."""
 
     def among(self, records: Sequence[Record]) -> tuple[frozenset[str], frozenset[str]]:
         ids = frozenset(record.id for record in records)
@@ -240,32 +247,35 @@ _NO_MENDS = Mends({}, {}, ())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What a file holds that its context has not seen."""
+    """What a file contains that the context has not seen."""
 
     afresh: bool
-    """Whether it is all of the history, for somebody else has let go of some."""
+    """Whether this is the whole history, because another process compacted it."""
     messages: tuple[Coming, ...]
     retold: frozenset[str] = frozenset()
-    """Of which the file's message is not what is sent, or was not: what is held of them is not to be gone by."""
+    """Ids of records whose message is now or was before sent differently from the file. Cached weights of them are
+    invalid."""
     mends: Mends = _NO_MENDS
 
 
 class Keeping:
+    """Keeps the history of a context in a session file. Every method blocks on the disk."""
+
     def __init__(self, session: Session, format: Format | None = None) -> None:  # noqa: A002
         self._session = session
         self._format = format or session.format
         self._looked: tuple[tuple[Record, ...], Mends] = ((), _NO_MENDS)
-        """At which records, and what is sent otherwise of them."""
+        """The records that were checked last, and their repairs."""
         self._taken = _NO_MENDS
-        """With which the history is what it is."""
+        """The repairs that the current history includes."""
         self._read: dict[str, Message] = {}
-        """Messages that were looked at for what was lost, by their records' ids."""
+        """Messages that were read in the search for losses, by record id."""
         self._made: dict[int, object] = {}
-        """What stands in for messages that were lost, by its `id`; the file has none of it."""
+        """Stand-ins for lost messages, by `id()`. The file does not contain them."""
 
     @property
     def warning(self) -> str | None:
-        """What was lost, as long as something is sent otherwise for it."""
+        """What was lost, as long as stand-ins are sent for it; otherwise None."""
         if not (self._taken.retold or self._taken.before):
             return None
         return (
@@ -274,6 +284,7 @@ class Keeping:
         )
 
     def append(self, natives: Sequence[object], *, pinned: bool, durable: bool) -> tuple[Coming, ...]:
+        """Append messages to the file and return them, not weighed yet, under the ids of their records."""
         records = self._session.append([plain(native) for native in natives], pinned=pinned, durable=durable)
         return tuple(
             Coming(native=native, pinned=pinned, record=record.id)
@@ -281,7 +292,7 @@ class Keeping:
         )
 
     def news(self, known: Sequence[str]) -> News:
-        """What came since, given the ids that are known, in order."""
+        """Return what is new in the file, given the known ids in order."""
         records, before = self._session.refresh(), self._taken
         old, mends = records[: len(known)], self._look(records)
         is_same = mends is before or mends.among(old) == before.among(old)
@@ -295,14 +306,21 @@ class Keeping:
         )
 
     def take(self, news: News) -> None:
-        """To be told when news have become part of the history."""
+        """Confirm that news have become part of the history."""
         self._taken = news.mends
 
     def replace(
         self, before: Sequence[Entry], after: Sequence[Entry], sheds: Sequence[Shed]
     ) -> tuple[tuple[Entry, ...], int]:
-        """What is left, under the ids it has now, and the generation. Raises `SessionChanged` where the file is no
-        longer what `before` was, `StoreFailed` where it cannot be written; nothing is lost by either."""
+        """Replace messages in the file.
+
+        Returns:
+            The entries with their new ids, and the number of the compaction.
+
+        Raises:
+            SessionChanged: The file no longer contains `before`. Nothing is written.
+            StoreFailed: The file cannot be written. Nothing is lost.
+        """
         there = [entry for entry in before if not (entry.record is None and id(entry.native) in self._made)]
         snapshot = self._session.records[: len(there)]
         if [record.id for record in snapshot] != [entry.record for entry in there]:
@@ -329,8 +347,8 @@ class Keeping:
         return from_json(dict(record.message)) if neutral else record.message
 
     def _look(self, records: tuple[Record, ...]) -> Mends:
-        """Looks for what the file has lost, where the numbers of its messages have gaps. What was let go leaves some
-        too, so most often there is nothing."""
+        """Check for messages that the file has lost, if their numbers have gaps. Compactions leave gaps too, so that
+        usually nothing was lost."""
         seen, mends = self._looked
         if records is not seen:
             mends = self._mended(records) if any(_gaps(records)) else _NO_MENDS
@@ -345,7 +363,7 @@ class Keeping:
             self._read = read
             messages = [read[record.id] for record in records]
         except UnreadableRequest:
-            # It will be said when it is weighed.
+            # It is reported when the message is weighed.
             return _NO_MENDS
         holes = dict(_gaps(records))
         lost = self._session.lost() if is_broken(messages, max(holes)) else ()
@@ -356,7 +374,7 @@ class Keeping:
         return self._kept(found, records, lost)
 
     def _kept(self, found: Amended, records: Sequence[Record], lost: tuple[int, ...]) -> Mends:
-        """What was made before for the same message stays the same object."""
+        """Return the repairs, with the stand-ins made before for the same messages."""
         _, known = self._looked
         retold = {records[place].id: native for place, native in found.retold.items()}
         before = {records[place].id: tuple(natives) for place, natives in found.before.items()}
@@ -372,7 +390,7 @@ class Keeping:
 
 
 def _gaps(records: Sequence[Record]) -> Iterator[tuple[int, range]]:
-    """The places before which numbers are missing, and which."""
+    """Yield the places before which numbers are missing, and these numbers."""
     numbers = [0, *(record.seq for record in records)]
     for place, (before, number) in enumerate(pairwise(numbers)):
         if number > before + 1:
@@ -392,7 +410,7 @@ def _meta(sheds: Sequence[Shed]) -> dict[str, Json]:
 
 
 class History:
-    """Between two steps of weighing others may add to it."""
+    """The messages of a context and their weights. Others may add messages between two steps of weighing."""
 
     def __init__(
         self,
@@ -406,11 +424,11 @@ class History:
         self.model = model
         self.system, self.tools = system, tuple(tools)
         self.entries: tuple[Entry, ...] = ()
-        """What is weighed."""
+        """Weighed messages."""
         self.coming: list[Coming] = []
-        """What is not yet."""
+        """Messages that are not weighed yet."""
         self.sent = 0
-        """How many of the entries went out the last time; none where that were others."""
+        """Number of entries sent with the last request; 0 if they were not these entries."""
         self.anchored: Anchored | None = None
         self._meter = meter
         self._format = format
@@ -423,7 +441,7 @@ class History:
 
     @property
     def ids(self) -> list[str]:
-        """Under which a session's file has them; it has none of what only stands in for something that it lost."""
+        """Ids of the messages in the session's file. Stand-ins for lost messages have none."""
         return [one.record for one in (*self.entries, *self.coming) if one.record is not None]
 
     def instruct(self, system: object) -> None:
@@ -438,7 +456,7 @@ class History:
             self.tools, self._fixed = tuple(tools), None
 
     def see(self, news: News) -> None:
-        """Takes in what a file holds; what is known already stays the same object."""
+        """Read in what a file contains. Known messages stay the same objects."""
         held: dict[str | None, object] = {}
         if news.afresh:
             both = (*self.entries, *self.coming)
@@ -447,7 +465,8 @@ class History:
         self.coming += [replace(one, native=held.get(one.record, one.native)) for one in news.messages]
 
     def is_answer(self, native: object) -> bool:
-        """What the model said could be asked for again; what the user said could not."""
+        """Return whether a message is an answer of the model. An answer could be requested again, a user's message
+        could not."""
         written = self._format or detect_messages((native,), model=self.model)
         return read_message(native, written).role == "assistant"
 
@@ -456,7 +475,7 @@ class History:
         return self._scale or self._told_anew()
 
     def _told_anew(self) -> Scale:
-        """A format that nobody said is told from the messages, and again when there are more."""
+        """Detect a format that was not given, again whenever there are more messages."""
         written = self._format or detect_messages(self.messages, model=self.model)
         if self._scale is None or self._scale.format is not written:
             again = [
@@ -469,10 +488,9 @@ class History:
         return self._scale
 
     def weigh(self) -> Steps[None]:
-        """Weighs what came, and what is sent along with every request where that may have changed.
+        """Weigh new messages, and the fixed part of the request if it may have changed.
 
-        Between two steps others may add, weigh or instruct; what was weighed of a history that is no longer that one
-        is put away.
+        Others may add, weigh or instruct between two steps. Weights of a history that has changed since are discarded.
         """
         while self.coming:
             scale, entries, coming = self._told_anew(), self.entries, list(self.coming)
@@ -494,24 +512,26 @@ class History:
 
     @property
     def fixed(self) -> Fixed:
-        """When all is weighed."""
+        """Weights of the system prompt and the tools. Valid when everything is weighed."""
         assert self._fixed is not None
         return self._fixed
 
     @property
     def bare(self) -> int:
-        """What a request without any message would be, as the provider counts: what it adds out of sight is no less
-        when messages are let go."""
+        """Tokens of a request without messages, as the provider counts it. What the provider adds does not shrink when
+        messages are dropped."""
         return self.fixed.total.tokens if self.anchored is None else self.anchored.weigh(self.fixed, ()).tokens
 
     def usage(self, entries: Sequence[Entry], options: Options, learnt: int | None) -> ContextUsage:
-        """When all is weighed. A provider that refused knows its window better than whoever said that it is larger."""
+        """Compute the usage of the window. Valid when everything is weighed. A window that the provider's refusal
+        revealed overrides a larger one that was given."""
         said = options.context_window
         held = replace(options, context_window=min(said, learnt)) if said and learnt else options
         return usage_of(self.scale, self.fixed, entries, held, anchored=self.anchored, learnt=learnt)
 
     def report(self, usage: Usage, sent: int, *, is_next: bool) -> None:
-        """Takes what the provider said of the first entries; `is_next` where nothing but its answer followed them."""
+        """Record what the provider reported for the first `sent` entries. `is_next` means that only its answer followed
+        them."""
         self.anchored = observe(
             self.scale,
             usage,
@@ -522,7 +542,8 @@ class History:
         )
 
     def since(self, snapshot: Sequence[Entry]) -> tuple[Entry, ...] | None:
-        """What was added to a history; None where it is no longer that one, for the file was read anew meanwhile."""
+        """Return what was added to a snapshot; None if the history is another, because the file was read again
+        meanwhile."""
         same = map(_is_same, self.entries, snapshot)
         return self.entries[len(snapshot) :] if len(self.entries) >= len(snapshot) and all(same) else None
 
@@ -537,7 +558,7 @@ def _is_same(entry: Entry, other: Entry) -> bool:
 
 
 def refuse_what_cannot_be_read(messages: Sequence[object]) -> None:
-    """Before it is part of the history, which could not be sent with it."""
+    """Reject unreadable messages before they become part of the history, which could not be sent with them."""
     for one in messages:
         if isinstance(one, list | tuple):
             raise InvalidArguments("a list of messages was given as one message", suggestion="add(*messages)")

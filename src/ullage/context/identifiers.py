@@ -1,17 +1,17 @@
 """Extracts identifiers (paths, URLs, ids, names) from dropped messages and ranks them.
 
-The likeliest first, as many as the room has. What stands in the messages beside the ledger needs no place in it,
-and neither does a part of what is in it.
+The ledger lists the most likely identifiers, as many as fit the room. An identifier that is in the messages beside the
+ledger is left out, and so is a part of one that is listed.
 
-A line for each name or kind that words share, its best first; words are parted by spaces, and what has spaces itself
-stands between backticks. Every word stands there as it was written.
+The ledger has a line for each name or kind that identifiers share, best first. Identifiers are separated by spaces, and
+one with spaces is between backticks. Each is written exactly as it occurred.
 
-A sum of points, in the manner of log-odds: what the word looks like, who said it and as what, how long ago; less what
-it costs to write. Most points were set on one half of recorded sessions; what length costs and what a number is worth
-was settled with the other half in view as well, so that only sessions of another origin are a fair test of them.
+The rank is a sum of points, similar to log-odds: what the word looks like, who said it and as what, and how long ago,
+less the cost of writing it. Most points were fitted on one half of recorded sessions. The cost of length and the worth
+of numbers were settled with the other half in view as well, so that only sessions of another origin are a fair test.
 
-A word is a run of what file names, addresses, symbols, flags and numbers are made of, without the punctuation around
-it. Whether it is worth keeping is `ranking`'s matter.
+A word is a run of characters of file names, addresses, symbols, flags and numbers, without the punctuation around it.
+Whether a word is worth keeping is decided by its rank alone.
 """
 
 import re
@@ -80,7 +80,7 @@ _LABELS = {
 _OTHER = "names"
 _KINDS = frozenset({*_LABELS.values(), _OTHER})
 _NAME = re.compile(r"[\w.-]{1,41}(?: [\w-]{1,20})?")
-"""What may stand before a line; names come from anybody's JSON."""
+"""Names that may begin a line. They come from arbitrary JSON."""
 _ITEM = re.compile(r"`([^`]+)`|(\S+)")
 
 
@@ -88,9 +88,9 @@ _ITEM = re.compile(r"`([^`]+)`|(\S+)")
 class Item:
     word: str
     label: str
-    """Of its line: the name that it stood under in a call or a result, else what kind of word it is."""
+    """Label of the line: the name that the word had in a call or a result, else the kind of the word."""
     rank: float = 1.0
-    """Where it stands in its line: from 0 for the first to 1."""
+    """Position in its line, from 0 for the first to 1."""
 
     @property
     def name(self) -> str | None:
@@ -102,12 +102,12 @@ def item_of(word: str, name: str | None) -> Item:
 
 
 def can_stand(word: str) -> bool:
-    """Whether a word can be written so that it is read again."""
+    """Return whether a word can be written so that it can be read back."""
     return "`" not in word and word.isprintable()
 
 
 def write(items: Iterable[Item]) -> str:
-    """The items, best first, as lines; the line with the best of all comes first."""
+    """Write items, best first, as lines. The line with the best item comes first."""
     lines: dict[str, list[str]] = {}
     for item in items:
         lines.setdefault(item.label, []).append(f"`{item.word}`" if " " in item.word else item.word)
@@ -115,7 +115,7 @@ def write(items: Iterable[Item]) -> str:
 
 
 def read_identifiers(text: str) -> tuple[Item, ...]:
-    """The items of a ledger; a line that is none of a ledger's is passed over."""
+    """Return the items of a ledger. Lines that are not in ledger format are skipped."""
     return tuple(item for line in text.split("\n") for item in _read_line(line))
 
 
@@ -127,20 +127,20 @@ def _read_line(line: str) -> Iterator[Item]:
 
 
 _SLICE = 65_536
-"""Characters that are read at a time: a few milliseconds."""
+"""Characters that are read in one step: a few milliseconds."""
 LONGEST = 160
-"""Characters of a candidate; what is longer is data and no name."""
+"""Most characters of a candidate. A longer word is data."""
 _WORD = re.compile(
     r"""https?://[^\s"'<>`\\)\]}|]+|[A-Za-z]:\\[\w\\.-]+|[$€£¥]?\d{1,3}(?:,\d{3}){1,6}(?:\.\d+)?(?![\w,])|[\w.@/:#$€£¥%+~?*-]+"""
 )
 _BEFORE, _AFTER = ":?*%+", ".,:;!?*-/~$@"
 _NOISE = re.compile(r"^(?:\.{3,}|~(?=\d)|-(?=\d{3}))")
-"""An ellipsis, what says that a number is not exact, and the sign before a line of a difference."""
+"""An ellipsis, a mark of an approximate number, and the sign before a line of a diff."""
 _PLACE = re.compile(r"(.*[/.].*?):(\d[\d:,-]*)$")
-"""A place in a file, as searches print it: the file and the line count, not each pair of them."""
+"""A place in a file, as searches print it. File and line number count separately, not as a pair."""
 _DRIVE = re.compile(r"\b[A-Za-z]:\\\w")
 _WORDS_NAME = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]+")
-"""A capital that does not begin a sentence."""
+"""A capitalised word that does not begin a sentence."""
 _CAPITAL = r"[A-Z][^\W\d_]*+(?:[-'’&][^\W\d_]++)*+"
 _SMALL = r"(?:(?:of|the|and|for|in|on|at|to|a|de|la|le|du|da|van|von|der|den|del|di) ){0,2}"
 _PROPER = re.compile(rf"(?<!\w){_CAPITAL}(?: {_SMALL}{_CAPITAL}){{0,5}}(?: \([^()\n]{{2,30}}\))?")
@@ -148,18 +148,18 @@ _QUOTED = re.compile(
     r"""(?<!\w)(?:'([^\W_][^'"“”\n]{1,60}[\w).!?])'|"([^\W_][^"“”\n]{1,60}[\w).!?])"|“([^“”\n]{2,60})”)(?!\w)"""
 )
 _MOST_PHRASE = 6
-"""Words of a title or a name; more are a sentence."""
+"""Most words of a title or a name. More are a sentence."""
 _JSON_VALUE = re.compile(r'"([A-Za-z_][\w.-]{0,40})"\s?:\s?(?:"([^"\n\\]{2,80})"|(-?\d[\d.]*))')
 _LINE_VALUE = re.compile(
     r"""^[ \t]*(?:- )?([A-Za-z_][\w-]{1,30}(?: [\w-]{1,20})?): ([^\s'"{}\[\](),;<>][^\n'"{}\[\](),;<>]{1,58})$""",
     re.MULTILINE,
 )
 _MOST_WORDS = 4
-"""Of a value that stands under a name; more are a sentence."""
+"""Most words of a value of a key. More are a sentence."""
 
 
 def slices(text: str) -> Iterator[str]:
-    """A text in pieces that are read quickly, parted at white space where there is some; escapes are resolved."""
+    """Yield a text in short pieces, divided at white space if possible, with escapes resolved."""
     start = 0
     while start < len(text):
         end = start + _SLICE
@@ -170,14 +170,14 @@ def slices(text: str) -> Iterator[str]:
 
 
 def words(text: str) -> Counter[str]:
-    """The words as they stand, and how often each occurs."""
+    """Return the words of a text with their numbers of occurrences."""
     return Counter(_WORD.findall(text))
 
 
 @lru_cache(maxsize=32_768)
 def candidates(word: str) -> tuple[str, ...]:
-    """What of a word could be an identifier: mostly itself, without the punctuation at its ends. Only for words that
-    are no longer than `LONGEST`, for the others would fill the cache."""
+    """Return the possible identifiers in a word: usually the word without the punctuation at its ends. Call it only for
+    words of at most `LONGEST` characters, since longer ones would fill the cache."""
     bare = _NOISE.sub("", word.lstrip(_BEFORE).rstrip(_AFTER))
     place = None if "://" in bare else _PLACE.match(bare)
     found = (bare,) if place is None else place.groups()
@@ -185,37 +185,38 @@ def candidates(word: str) -> tuple[str, ...]:
 
 
 def names(text: str) -> list[str]:
-    """Words that are written with a capital though they begin no sentence."""
+    """Return capitalised words that do not begin a sentence."""
     return _WORDS_NAME.findall(text)
 
 
 def phrases(text: str) -> set[str]:
-    """Titles and names of several words: between quotation marks, or written with capitals."""
+    """Return titles and names of several words: between quotation marks, or capitalised."""
     quoted = (one.strip() for found in _QUOTED.findall(text) for one in found)
     return {one for one in (*_PROPER.findall(text), *quoted) if 1 < len(one.split()) <= _MOST_PHRASE}
 
 
 def named_values(text: str) -> list[tuple[str, str]]:
-    """The short values that stand under a name, in JSON or on a line of their own; the text need not be whole."""
+    """Return the short values of keys, in JSON or on lines of their own. The text may be truncated."""
     found = [(name, text or number) for name, text, number in _JSON_VALUE.findall(text)] + _LINE_VALUE.findall(text)
     return [(name, value.strip()) for name, value in found if len(value.split()) <= _MOST_WORDS]
 
 
 def _plain(text: str) -> str:
-    """Without the escapes of JSON within JSON, for `\\nname` is no name; but a backslash may be a path's own."""
+    r"""Remove the escapes of JSON within JSON, so that `\nname` is not read as a name. A backslash may also belong to a
+    path."""
     if text.count("\\n") > text.count("\n") and not _DRIVE.search(text):
         text = text.replace("\\n", "\n").replace("\\t", "\t")
     return text.replace('\\"', '"').replace("\\/", "/") if "\\" in text else text
 
 
 _SHORT = 80
-"""Characters of a value that is one thing, not a text."""
+"""Most characters of a value that is one thing, not a text."""
 _BODY = 200
-"""Characters from which an argument is a text with words of its own: code to write, a letter to send."""
+"""Characters from which an argument is a text with words of its own, such as code or a letter."""
 
 
 class Seen:
-    """Where a word was seen; the places add up. Plain numbers, for there are many words."""
+    """Where a word was seen. The flags are combined. Plain integers, since there are many words."""
 
     USER = 1
     ASSISTANT = 2
@@ -224,36 +225,36 @@ class Seen:
     """In a long argument."""
     RESULT = 16
     TOOL = 32
-    """As a tool's name."""
+    """As the name of a tool."""
     FIELD = 64
-    """As a name that values stand under."""
+    """As the key of a value."""
     WHOLE = 128
-    """As the whole of an argument."""
+    """As a whole argument."""
     NAMED = 256
-    """As a value under a name."""
+    """As the value of a key."""
     NAME = 512
-    """With a capital though it begins no sentence."""
+    """Capitalised without beginning a sentence."""
     EARLIER = 1024
     """In the ledger of an earlier compaction."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Sighting:
-    """Changed while messages are read, and by nobody afterwards."""
+    """Occurrences of a word. It is changed only while messages are read."""
 
     seen: int
     last: int
-    """The place of the message that had it last, from 0."""
+    """Place of the last message with the word, from 0."""
     times: int = 1
     name: str | None = None
-    """Under which it stood last."""
+    """The last key that the word was a value of."""
     rank: float = 1.0
-    """Where it stood in its line of an earlier ledger: from 0 for the first to 1."""
+    """Position in its line of an earlier ledger, from 0 for the first to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """A text of a message, and where it stands."""
+    """A text of a message and where it was seen."""
 
     seen: int
     text: str
@@ -262,7 +263,7 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
-    """Grows while messages are read."""
+    """The occurrences of all words. Grows while messages are read."""
 
     found: dict[str, Sighting] = field(default_factory=dict[str, Sighting])
 
@@ -272,7 +273,7 @@ class Sightings:
                 for text in slices(said.text):
                     self._read(text, said.seen, place)
                     yield
-                # A short argument is one value, though it may be several words.
+                # A short argument is one value, even if it has several words.
                 whole = said.text.strip()
                 if said.seen == Seen.ARGUMENT and 1 < len(whole) <= _SHORT:
                     self.add(whole, Seen.WHOLE | Seen.ARGUMENT, place, name=said.name)
@@ -291,7 +292,7 @@ class Sightings:
                 self.add(name, Seen.NAME, place)
 
     def read_text(self, text: str, seen: int = Seen.EARLIER, rank: float = 1.0) -> None:
-        """The words of a text that is no message."""
+        """Read the words of a text that is not a message."""
         for word in words(text):
             for one in candidates(word) if len(word) <= LONGEST else ():
                 known = self.add(one, seen, -1)
@@ -303,7 +304,7 @@ class Sightings:
             self.add(name, Seen.FIELD, place)
 
     def add(self, word: str, seen: int, place: int, *, times: int = 0, name: str | None = None) -> Sighting:
-        """`times` is 0 where the word was counted elsewhere."""
+        """Record an occurrence. `times` is 0 if the word was counted elsewhere."""
         known = self.found.get(word)
         if known is None:
             known = self.found[word] = Sighting(seen=seen, last=place, times=times or 1, name=name)
@@ -345,7 +346,7 @@ def _arguments(text: str) -> Json:
 
 
 def _values(value: Json, seen: int) -> Iterator[_Said]:
-    """The texts and numbers within a JSON value, each with the name it stands under; however deep."""
+    """Yield the texts and numbers in a JSON value, at any depth, each with its key."""
     waiting: list[tuple[str | None, Json]] = [(None, value)]
     while waiting:
         name, one = waiting.pop()
@@ -388,24 +389,24 @@ _RANKING_PLACE: Mapping[int, float] = {
     Seen.EARLIER: 1.0,
 }
 _ONLY_READ = -0.6
-"""For what stood in results and was taken up by nobody."""
+"""Points for a word that only occurred in results and was not used afterwards."""
 _ONCE = -0.2
 _PLAIN_WHOLE = 0.6
-"""For a plain word, number or phrase that was the whole of an argument."""
+"""Points for a plain word, number or phrase that was a whole argument."""
 _IDENTIFYING = 1.0
-"""For a value under a name that says that it identifies."""
+"""Points for a value of a key that identifies something."""
 _AGE = 0.8
-"""Lost by what was last seen a thousand messages ago; a tenth of them costs two thirds of it."""
+"""Points lost by a word last seen a thousand messages ago. One last seen a hundred ago loses two thirds of that."""
 _RANK = 2.0
-"""Lost by the last of its line in an earlier ledger, against the first."""
+"""Points lost by the last word of a line in an earlier ledger, compared with the first."""
 _DIGIT = 0.04
 _LENGTH, _PATH_LENGTH = 0.8, 0.3
-"""For what fills a place that shorter words could have; a path is long by its nature."""
+"""Points lost by long words, which take the room of shorter ones; less for paths, which are long by nature."""
 
 _PLAIN = frozenset({Kind.WORD, Kind.NAME, Kind.CAPITALS, Kind.PHRASE, Kind.NUMBER})
 _MEANT = Seen.ARGUMENT | Seen.NAMED | Seen.TOOL | Seen.EARLIER
 _MEANT_NAME = _MEANT | Seen.NAME
-"""Where a plain word stands for a thing."""
+"""Places in which a plain word names a thing."""
 _IDENTIFIER = re.compile(
     r"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|file|url|email|date|hash|sha|ref|uuid|slug|version|branch|amount"
     r"|price|total)s?$",
@@ -414,7 +415,7 @@ _IDENTIFIER = re.compile(
 
 
 def points(word: str, sighting: Sighting, messages: int) -> float | None:
-    """None for a word of everyday language."""
+    """Return the points of a word; None for a word of everyday language."""
     kind, seen = kind_of(word), sighting.seen
     if (kind is Kind.WORD and not seen & _MEANT) or (kind is Kind.NAME and not seen & _MEANT_NAME):
         return None
@@ -439,24 +440,25 @@ def _of_places(seen: int) -> float:
 
 
 _FULL = 0.98
-"""Of the room: what is left then is not worth another count."""
+"""Share of the room that is filled. What is left is not worth another count."""
 _LONG = 32
-"""Characters of a word or a command that is not repeated for the few that it has beside what is known."""
+"""Characters from which a word or command is left out if it adds only a few to a known one."""
 _EDGE = re.compile(r"[/.:]+")
 _RECORDS, _ALONE, _BESIDE = 0.90, 6.0, 1.0
-"""Share of the room that records may fill at most: so many times the part that the room is of what is let go, or of its
-square where something else relates things: a model's summary, or results that were written in fewer words. Records take
-more room than a list of the same words: where much is let go for little room, more is found in a list."""
+"""Largest share of the room for records, and the factors that limit it further. Without other text that relates things,
+the factor applies to the ratio of the room to the dropped text. With a model's summary or results written in fewer
+words, it applies to the square of that ratio. Records take more room than a list of the same words: if much is dropped
+for little room, a list contains more."""
 _RECORDED = 0.2
 """Rank of a word of an earlier record, from 0 for the first of a line to 1."""
 _STANDS_FOR = 20
-"""Times its own size that an earlier ledger stands for."""
+"""Factor by which the text behind an earlier ledger is larger than the ledger."""
 _CHARACTERS = 4
-"""Of a token, where a text is only gauged."""
+"""Characters of a token in a rough estimate."""
 _SPOKEN = Seen.USER | Seen.ASSISTANT | Seen.ARGUMENT
-"""Where a value is seen that somebody spoke of, and that was not only read."""
+"""Places in which a value was mentioned, rather than only read in a result."""
 _BATCH = 1_000
-"""Words that are looked at before others are let in."""
+"""Words that are examined in one step."""
 
 
 def identifiers(
@@ -467,9 +469,14 @@ def identifiers(
     earlier: Sequence[str] = (),
     beside: Sequence[Message] = (),
 ) -> str:
-    """What may be needed to the letter of messages that are let go, within `room` tokens.
+    """Return the identifiers of dropped messages that may be needed verbatim.
 
-    Words of `earlier` ledgers compete for a place. `beside` is what stays: what it says is not repeated.
+    Args:
+        messages: The dropped messages.
+        room: Most tokens of the result.
+        count: Counts the tokens of a text.
+        earlier: Earlier ledgers, whose words compete for the room.
+        beside: Messages that stay. What they contain is not repeated.
     """
     return drain(identifier_steps(messages, room=room, count=count, earlier=earlier, beside=beside))
 
@@ -484,8 +491,17 @@ def identifier_steps(  # noqa: PLR0913
     alone: bool = True,
     related: Sequence[Message] | None = None,
 ) -> Steps[str]:
-    """The same in steps of a few milliseconds. `alone` where no model has said what belongs together; `related` are the
-    messages of whose results records are made, all where it is None."""
+    """Return the identifiers as in `identifiers`, in steps of a few milliseconds.
+
+    Args:
+        messages: The dropped messages.
+        room: Most tokens of the result.
+        count: Counts the tokens of a text.
+        earlier: Earlier ledgers, whose words compete for the room.
+        beside: Messages that stay. What they contain is not repeated.
+        alone: Whether no model's summary relates the identifiers.
+        related: Messages whose results become records; None for all.
+    """
     said, staying = Sightings(), Sightings()
     yield from said.read(messages)
     yield from staying.read(beside)
@@ -495,7 +511,7 @@ def identifier_steps(  # noqa: PLR0913
     records = yield from records_of(messages if related is None else related)
     records = [*(one for text in earlier for one in read_records(text, records)), *records]
     spoken = {word for found in (said.found, staying.found) for word, seen in found.items() if seen.seen & _SPOKEN}
-    # About how many tokens messages have, and had of which only a ledger is left.
+    # The approximate number of tokens of the messages, and of the text behind earlier ledgers.
     texts = (part.parts if isinstance(part, ToolResult) else (part,) for one in messages for part in one.parts)
     parts = (part for inner in texts for part in inner)
     size = sum(
@@ -518,12 +534,12 @@ def identifier_steps(  # noqa: PLR0913
         for word in ranked[: max(0, left)]
         if not ((" " in word and word in told) or _is_repeated(word, kept))
     ]
-    listed = yield from _fitted(items, left, count)  # A word has a token at least.
+    listed = yield from _fitted(items, left, count)  # A word has at least one token.
     return "\n".join(filter(None, (told, listed)))
 
 
 def _recall(said: Sightings, ledger: str) -> None:
-    """What an earlier ledger lists; of its records, each word, should the record find no place again."""
+    """Read an earlier ledger. Each word of its records is kept as well, in case the record finds no place."""
     for line in ledger.split("\n"):
         if line.startswith(MARK):
             said.read_text(line.removeprefix(MARK), Seen.EARLIER, rank=_RECORDED)
@@ -561,13 +577,13 @@ def _fitted(items: Sequence[Item], room: int, count: Callable[[str], int]) -> St
 
 
 def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
-    """Without what begins or ends another: a file's name where its path is there, an object where its member is."""
+    """Remove items that begin or end another: a file's name if its path is listed, an object if its member is."""
     parts = {part for item in items for part in _parts(item.word)}
     return (item for item in items if item.word not in parts)
 
 
 def _is_repeated(word: str, kept: Set[str]) -> bool:
-    """Whether a long word or command names nothing but what stands beside."""
+    """Return whether a long word or command contains only what is listed already."""
     if len(word) < _LONG:
         return False
     if " " not in word:

@@ -1,17 +1,17 @@
 """Structured text (JSON, Python literals, YAML-like lines) read into values, and values written in few words.
 
-Tool results mostly are records: reservations, products, files, pods. What makes them useful later is not the single
-words but which belong together. Written here, an object is `{id=M05KNL, cabin=economy}`, objects of one shape are a
-table with one head, `[flight_number, price: HAT110, 105 | HAT172, 102]`. No value is cut within a word: a single
-word is written whole or left out, and long prose is shortened to its first words and `…`.
+Most tool results are records: reservations, products, files, pods. For later use, the relation of the words matters
+more than the single words. An object is written as `{id=M05KNL, cabin=economy}`, objects of one shape as a table with
+one head, `[flight_number, price: HAT110, 105 | HAT172, 102]`. No value is cut within a word: a single word is written
+whole or left out, and long prose is shortened to its first words and `…`.
 
-Results as records: which values belong together, in one line for each call.
+A record is a line for each call that shows which values belong together: `- get_order(order_id=W23): {status=pending,
+items=[item_id, price: 77, 12.5 | 78, 3.0]}`. If room is short, older results lose first the values that identify
+nothing, then deep values, then their line. A result that a later one of the same call or of the same thing replaces is
+left out, so that the records show the current state.
 
-A line is `- get_order(order_id=W23): {status=pending, items=[item_id, price: 77, 12.5 | 78, 3.0]}`. Where room is
-short, older results lose first what identifies nothing, then what lies deep, then give up their line; a result that a
-later one of the same call or of the same thing replaces is left out, so that what is written is the state.
-
-By its form alone, whoever said it. The order of the questions matters: a path may hold digits, dots and dashes.
+The kind of a word is recognised by its form alone, independent of the speaker. The order of the tests matters: a path
+may contain digits, dots and dashes.
 """
 
 import re
@@ -48,29 +48,31 @@ __all__ = [
 
 
 class Kind(Enum):
+    """Kind of a word, by its form."""
+
     LINK = auto()
-    """An address in the web, or the name of a host."""
+    """A web address or a host name."""
     MAIL = auto()
     PATH = auto()
     FILE = auto()
     DATE = auto()
     NUMBER = auto()
-    """With a sign, a currency or a unit, if any."""
+    """A number, with a sign, a currency or a unit if any."""
     HASH = auto()
     CODED = auto()
     """Letters with digits: `ZFA04Y`, `user_4421`, `HAT136`."""
     DOTTED = auto()
     """A name within a name: `session.state`, `node:fs`."""
     JOINED = auto()
-    """Words made one by a case or an underscore: `readFile`, `flight_number`."""
+    """Words joined by case or underscores: `readFile`, `flight_number`."""
     CAPITALS = auto()
     FLAG = auto()
     DASHED = auto()
-    """Words joined by dashes or strokes: `follow-up`, `read/write`."""
+    """Words joined by dashes or slashes: `follow-up`, `read/write`."""
     PHRASE = auto()
     """More than one word."""
     NAME = auto()
-    """A word that begins with a capital."""
+    """A capitalised word."""
     WORD = auto()
 
 
@@ -90,7 +92,7 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _SHORTENED = re.compile(r"[a-zA-Z](?:\.[a-zA-Z])+$")
-"""As `e.g` and `p.m`."""
+"""Abbreviations such as `e.g` and `p.m`."""
 _HASH = re.compile(r"(?=.*\d)(?:[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$", re.IGNORECASE)
 _CASED = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
 
@@ -141,31 +143,31 @@ def _of_letters(word: str) -> Kind:
 
 
 _LONGEST = 200_000
-"""Characters of a text that is read; what is longer is data."""
+"""Most characters of a text that is read. A longer text is data."""
 _DEPTH, _ROWS = 6, 1_000
-"""Levels of a value, and items of a list, that are written."""
+"""Most levels of a value, and most items of a list, that are written."""
 _PLAIN_ROWS = 3
-"""Times as many items of a list that are shown where each is one value."""
+"""Factor by which more items of a list are shown if each is a single value."""
 _PROSE, _WORD = 120, 1_000
-"""Characters of prose that is shown whole, and of a single word (a link, a key); of longer prose the first words are
-shown, of a longer word nothing."""
+"""Most characters of prose that is shown whole, and of a single word (a link, a key). Longer prose is shortened to its
+first words, a longer word is left out."""
 _WRAPPED = re.compile(r"""\btext=(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
-"""Results that a program wrote down as Python shows them: `[TextContent(type='text', text='…')]`."""
+"""Results that a program wrote in Python's notation: `[TextContent(type='text', text='…')]`."""
 _LINE = re.compile(
     r"^(?P<indent> *)(?P<item>- )?(?P<key>[A-Za-z_][\w./-]{0,60}(?: [\w-]{1,20})?):(?: +(?P<value>.*))?$"
 )
 _ITEM = re.compile(r"^(?P<indent> *)- (?P<value>\S.*)$")
 _BLOCKS = ("|", "|-", "|+", ">", ">-", ">+")
-"""With which YAML begins a text of several lines."""
+"""Marks with which YAML begins a text of several lines."""
 _EMPTY = ("", "|", "|-", ">", ">-", "{}", "[]", "null")
 _RULE = re.compile(r"[\s|+:=-]+")
 """A line under the head of a table."""
 _AROUND = 100
-"""Characters that may stand before JSON."""
+"""Most characters before JSON."""
 _CODES = frozenset({Kind.CODED, Kind.CAPITALS, Kind.HASH, Kind.MAIL, Kind.DATE, Kind.LINK, Kind.PATH, Kind.FILE})
 _STATE = re.compile(r"[A-Za-z][A-Za-z_-]{1,15}")
 _NAMED = 500
-"""Values that are looked at for names."""
+"""Most values that are searched for names."""
 _OPENING = re.compile(r"[\[{]")
 _DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
 _LEAST_LINES = 2
@@ -174,13 +176,13 @@ _NAMING = re.compile(
     rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku|price|amount|{_SCOPES})s?$",
     re.IGNORECASE,
 )
-"""Keys whose values are what later calls are made of."""
+"""Keys whose values later calls are made of."""
 _STAMP = re.compile(r"(?:created|updated|modified|changed)(?:_?at|_?on)?$|timestamp", re.IGNORECASE)
-"""Keys whose values say when a thing was written down."""
+"""Keys whose values say when something was recorded."""
 _BARE = re.compile(
     rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
 )
-"""Keys whose values name a thing, or what it belongs to, and say nothing else about it."""
+"""Keys whose values only name a thing, or what it belongs to."""
 _IDENTIFYING = re.compile(
     r"(?:^|[_\-a-z ])(?:id|number|no|code|key|name|title|path|file|url|uri|link|email|mail|phone|date|day|time|dob"
     r"|hash|sha|ref|uuid|slug|version|branch|amount|price|cost|total|balance|status|state|type|kind|namespace|zip|user"
@@ -200,7 +202,7 @@ class _Form:
     bare: bool
 
     def shows(self, key: str, value: Json) -> bool:
-        """Whether a plain value is written."""
+        """Return whether a plain value is written."""
         if self.wanted is None or str(value) in self.wanted:
             return True
         if self.strict and _STAMP.search(key):
@@ -211,7 +213,8 @@ class _Form:
         )
 
     def tells(self, value: Json) -> bool:
-        """Whether a value of an object is a word of its state (`economy`, `round_trip`): short, and often needed."""
+        """Return whether a value is a word that describes an object's state (`economy`, `round_trip`): short, and often
+        needed."""
         return not self.bare and isinstance(value, str) and bool(_STATE.fullmatch(value))
 
     def names(self, key: str) -> bool:
@@ -219,7 +222,7 @@ class _Form:
 
 
 def read_structure(text: str) -> Json:
-    """The value that a text holds, a list of values where it holds several; None where it is prose or code.
+    """Read the value in a text, or a list of values if it contains several; None if it is prose or code.
 
     Nothing is cached: results are large, many, and rarely read more than twice.
     """
@@ -240,7 +243,7 @@ def _unquoted(quoted: str) -> str:
 
 
 def _read_json(text: str) -> Json:
-    """JSON, alone or with a few words around it."""
+    """Read JSON, alone or with a few words around it."""
     opening = _OPENING.search(text, 0, _AROUND)
     if opening is None:
         return None
@@ -253,7 +256,7 @@ def _read_json(text: str) -> Json:
 
 
 def _read_columns(text: str) -> Json:
-    """A table as programs print it, its columns parted by strokes or by two spaces and more, as a list of objects."""
+    """Read a printed table, with columns separated by `|` or at least two spaces, as a list of objects."""
     lines = [line for line in text.split("\n") if line.strip() and not _RULE.fullmatch(line)]
     if len(lines) < _LEAST_LINES:
         return None
@@ -266,9 +269,9 @@ def _read_columns(text: str) -> Json:
 
 
 def _read_lines(text: str) -> Json:
-    """Lines of the form `key: value`, nested by how far they are indented, as in YAML; None where they are few.
+    """Read lines of the form `key: value`, nested by indentation as in YAML; None if they are few.
 
-    A key that is there already begins another object, as in a list of records with empty lines between them.
+    A repeated key begins another object, as in a list of records with empty lines between them.
     """
     lines = list(_folded([line.rstrip() for line in text.split("\n") if line.strip()]))
     keyed = sum(_LINE.match(line) is not None for line in lines)
@@ -289,7 +292,7 @@ def _read_lines(text: str) -> Json:
 
 
 def _folded(lines: Sequence[str]) -> Iterator[str]:
-    """The lines, with a value that goes on over several of them in one, as YAML wraps long texts."""
+    """Yield the lines, joining a value that continues over several of them, as YAML wraps long texts."""
     place = 0
     while place < len(lines):
         line, place = lines[place], place + 1
@@ -313,7 +316,7 @@ def _folded(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _is_closed(text: str, quote: str) -> bool:
-    """Whether a quoted text ends where it seems to."""
+    """Return whether a quoted text ends with an unescaped quote."""
     within = text[1:-1]
     is_escaped = quote == '"' and (len(within) - len(within.rstrip("\\"))) % 2 == 1
     return len(text) > 1 and text.endswith(quote) and not is_escaped
@@ -322,12 +325,12 @@ def _is_closed(text: str, quote: str) -> bool:
 def _put(
     open_ones: list[tuple[int, dict[str, Json] | list[Json]]], indent: int, key: str | None, value: str, *, begins: bool
 ) -> None:
-    """Puts what a line says where it belongs. Of each level of indentation the last object is open."""
+    """Add the value of a line to its object. The last object of each indentation level is open."""
     while open_ones[-1][0] > indent or (begins and open_ones[-1][0] == indent):
         open_ones.pop()
     level, holder = open_ones[-1]
     if isinstance(holder, dict) and level < indent:
-        # What is indented under a key belongs to it: an object, or a list where a dash begins it.
+        # Lines indented under a key are its value: an object, or a list if a dash begins it.
         last = next(reversed(holder), None)
         inner: dict[str, Json] | list[Json] = list[Json]() if begins else dict[str, Json]()
         if last is not None and isinstance(known := holder[last], list) and begins:
@@ -352,7 +355,7 @@ def _put(
 
 
 def _opened(value: Json, depth: int = _DEPTH) -> Json:
-    """The value with JSON within its texts read too, and without the envelope that MCP puts around a text."""
+    """Return the value with JSON within its texts read too, and without MCP's envelope around a text."""
     if isinstance(value, dict) and depth:
         content = value.get("content")
         texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
@@ -371,22 +374,22 @@ def _opened(value: Json, depth: int = _DEPTH) -> Json:
 
 
 def is_record(value: Json) -> bool:
-    """Whether a value relates at least two others."""
+    """Return whether a value relates at least two others."""
     return isinstance(value, dict | list) and sum(1 for _, _ in zip(scalars(value), range(2), strict=False)) > 1
 
 
 def is_name(key: str) -> bool:
-    """Whether what stands under a key names a thing."""
+    """Return whether the values of a key name a thing."""
     return _BARE.search(key) is not None
 
 
 def names_in(value: Json) -> frozenset[str]:
-    """What a value names things by."""
+    """Return the names in a value."""
     return frozenset(text for _, (key, text) in zip(range(_NAMED), scalars(value), strict=False) if is_name(key))
 
 
 def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every text and number within a value, with the key that it stands under."""
+    """Yield every text and number in a value, with its key."""
     waiting = [(key, value)]
     while waiting:
         name, one = waiting.pop()
@@ -399,7 +402,7 @@ def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def count_objects(value: Json) -> int:
-    """Objects within a value that name something, itself among them."""
+    """Return the number of objects in a value that name something, including itself."""
     waiting, found = [value], 0
     while waiting:
         one = waiting.pop()
@@ -418,16 +421,16 @@ def write_value(  # noqa: PLR0913
     strict: bool = False,
     bare: bool = False,
 ) -> str:
-    """A value in few words; empty where nothing is left of it.
+    """Write a value in few words; empty if nothing is left of it.
 
     Args:
-        value: Of any depth; what lies deeper than `depth` levels is left out.
-        wanted: With it, only what identifies stays: values that are among the wanted and those under a key like `id`,
-            `name`, `date` or `price`; of a list of objects, only those with a wanted value, where there are any.
-        depth: Levels.
-        rows: Items of a list that are shown at most.
-        strict: Of the keys, only those that name a thing or its price.
-        bare: Of the keys, only those that name a thing; no other value is shown, whatever it looks like.
+        value: The value. Levels below `depth` are left out.
+        wanted: If given, only identifying values are written: those among `wanted` and those of keys like `id`, `name`,
+            `date` or `price`. Of a list of objects, only those with a wanted value are written, if there are any.
+        depth: Most levels.
+        rows: Most items of a list.
+        strict: Whether to write only values of keys that name a thing or its price.
+        bare: Whether to write only values of keys that name a thing.
     """
     return _write_form(value, _Form(wanted, depth, rows, strict or bare, bare))
 
@@ -461,7 +464,8 @@ def _write_scalar(value: Json) -> str:
 
 
 def _write_under(key: str, value: Json, form: _Form) -> str:
-    """A value under a key, as far as it is wanted: of plain ones under a key like `prices` or `ids`, all."""
+    """Write the value of a key, as far as it is wanted. Plain values of keys like `prices` or `ids` are written
+    completely."""
     if not isinstance(value, dict | list):
         return _write_scalar(value) if form.shows(key, value) else ""
     inner = value.values() if isinstance(value, dict) else value
@@ -470,7 +474,7 @@ def _write_under(key: str, value: Json, form: _Form) -> str:
 
 
 def _is_keyed(held: Mapping[str, Json]) -> bool:
-    """Whether the keys are ids and the values the objects that they name."""
+    """Return whether the keys are ids and the values are the objects that they name."""
     if len(held) < 2 and not any(map(str.isdigit, "".join(held))):
         return False
     inner = list(held.values())
@@ -496,7 +500,7 @@ def _write_list(values: Sequence[Json], form: _Form) -> str:
     if form.wanted is not None and len(rows) > 1 and all(isinstance(one, dict | list) for one in rows):
         spoken = form.wanted
         named = [any(text in spoken for _, text in scalars(one)) for one in rows]
-        # Where some are spoken of and others are not, the others go first.
+        # If some were mentioned and others not, the others are left out first.
         rows = [one for one, is_named in zip(rows, named, strict=True) if is_named] or rows
     is_plain = not any(isinstance(one, dict | list) for one in rows)
     rows = rows[: _PLAIN_ROWS * form.rows if is_plain else form.rows]
@@ -518,22 +522,21 @@ def _write_table(rows: Sequence[dict[str, Json]], form: _Form) -> str:
 
 
 MARK = "- "
-"""With which a record's line begins."""
+"""Beginning of a record's line."""
 _MOST = 150
-"""Records that are looked at, the newest."""
+"""Most records that are considered, the newest."""
 _RECORDS_BARE = 12
-"""Of these, calls without a structured result; they are not carried further than to the next compaction."""
+"""Most of these that are calls without a structured result. They are kept for one compaction only."""
 _NAME, _HEAD = 60, 300
-"""Characters of a tool's name, and of a call that is worth a line though its result is none."""
+"""Characters of a tool's name, and of a call that is worth a line even without a structured result."""
 _SHALLOW, _MANY, _FEW, _FEWER = 3, 12, 4, 3
-"""Levels of a value, and items of a list, that are shown where room is short, shorter
-and very short."""
+"""Levels of a value, and items of a list, that are shown if room is short, shorter and very short."""
 _NEARLY = 0.75
-"""The share of the things that a shorter line names which a longer one must name, too."""
+"""Share of the things named by a shorter line that a longer one must name as well."""
 _LEAST, _PART = 100, 6
-"""Tokens that a record may always have, and the part of the room that is one's at most where they do not all fit."""
+"""Tokens that a record may always have, and the divisor of the room that limits a record if not all fit."""
 _HITS = 6
-"""Values that are spoken of, from which on a record is worth no more for another."""
+"""Mentioned values beyond which a record is not worth more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -542,16 +545,16 @@ class Record:
     """The call, in words."""
     value: Json = None
     text: str = ""
-    """What an earlier ledger had of it; then there is no value."""
+    """The record in an earlier ledger, in which case it has no value."""
     place: int = 0
-    """Of its message, from 0; earlier ledgers lie before."""
+    """Place of its message, from 0. Records of earlier ledgers come before."""
     subject: tuple[str, str] | None = None
-    """What it is about: the first key of an object, with its value, where that names something."""
+    """What the record is about: the first key of an object and its value, if that names something."""
     keys: int = 0
-    """Of the object."""
+    """Number of keys of the object."""
 
     def lines(self, wanted: Set[str]) -> list[str]:
-        """The record in ever fewer words, without repetitions."""
+        """Return the record in ever fewer words, without repetitions."""
         if self.value is None:
             return [f"{MARK}{self.text or self.head}"]
         shown = (
@@ -570,7 +573,7 @@ class Record:
         return made or [f"{MARK}{self.head}"]
 
     def _best(self, shown: Iterable[str]) -> list[str]:
-        """The longest first, without those that name far fewer things than a shorter one."""
+        """Return the lines, longest first, without those that name far fewer things than a shorter one."""
         named = names_in(self.value)
         best, most = list[str](), 0
         for text in sorted({one for one in shown if one}, key=lambda one: (len(one), one)):
@@ -582,8 +585,8 @@ class Record:
 
 
 def records_of(messages: Sequence[Message]) -> Steps[list[Record]]:
-    """A record for each call with a structured result or with several short arguments, oldest first; of one thing, the
-    newest. A step for each result."""
+    """Make a record for each call with a structured result or with several short arguments, oldest first. For one
+    thing, the newest is kept. Each result is one step."""
     read = list[Record]()
     for one in pair(messages).answered:
         if one.result is not None and (record := _record(one.call, one.result, one.place)) is not None:
@@ -609,7 +612,7 @@ def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
 
 
 def _without(value: Json, call: Call | None) -> Json:
-    """An object, or a list of them, without what the call says already, where something else is left."""
+    """Return an object or a list of objects without the values that the call contains, unless nothing would be left."""
     asked = None if call is None else call.asked
     if not isinstance(asked, dict):
         return value
@@ -628,8 +631,8 @@ def _head(call: Call) -> str:
 
 
 def _newest(records: Sequence[Record]) -> list[Record]:
-    """Without those that a later one replaces: the same call, the same result, or an object about the same with as many
-    keys."""
+    """Remove records that a later one replaces: the same call, the same result, or an object about the same thing with
+    at least as many keys."""
     heads, subjects, left = set[str](), dict[tuple[str, str], int](), list[Record]()
     values = set[str]()
     for record in reversed(records):
@@ -647,7 +650,7 @@ def _newest(records: Sequence[Record]) -> list[Record]:
 
 
 def read_records(ledger: str, newer: Sequence[Record]) -> Iterator[Record]:
-    """The records of an earlier ledger that no newer one replaces."""
+    """Yield the records of an earlier ledger that no newer one replaces."""
     heads = {record.head for record in newer if record.head}
     for line in ledger.split("\n"):
         text = line.removeprefix(MARK)
@@ -658,7 +661,7 @@ def read_records(ledger: str, newer: Sequence[Record]) -> Iterator[Record]:
 def fit_records(
     records: Sequence[Record], wanted: Set[str], room: int, count: Callable[[str], int]
 ) -> Steps[list[str]]:
-    """The lines of records within so many tokens, in their order."""
+    """Return the lines of records within the room, in order."""
     forms = list[list[tuple[str, int]]]()
     for record in records:
         forms.append([(line, count(line) + 1) for line in record.lines(wanted)])
@@ -677,31 +680,31 @@ def fit_records(
 
 
 class _Fit:
-    """Records in the form that each has; None for those that found no place."""
+    """The form of each record, as an index of its lines; None for a record that is left out."""
 
     def __init__(self, forms: Sequence[Sequence[tuple[str, int]]], room: int) -> None:
-        """`forms` are the lines of each record, the longest first, with their tokens."""
+        """`forms` are the lines of each record, longest first, with their tokens."""
         self.forms = forms
         self.levels: list[int | None] = [0] * len(forms)
         self.excess = sum(lines[0][1] for lines in forms) - room
-        """Tokens that are too many."""
+        """Tokens above the room."""
 
     def put(self, place: int, level: int | None) -> None:
-        """Gives a record another form, or none."""
+        """Set the form of a record; None leaves it out."""
         now = self.levels[place]
         self.excess -= 0 if now is None else self.forms[place][now][1]
         self.excess += 0 if level is None else self.forms[place][level][1]
         self.levels[place] = level
 
     def bound(self, most: int) -> None:
-        """Where not all fit as they are, none keeps more than its part."""
+        """If not all fit as they are, limit each record to its part of the room."""
         if self.excess > 0:
             for place, lines in enumerate(self.forms):
                 short = next((level for level, (_, tokens) in enumerate(lines) if tokens <= most), len(lines) - 1)
                 self.put(place, short)
 
     def shorten(self) -> None:
-        """A step for each, the oldest first, then another."""
+        """Shorten each record by one step, oldest first, then again."""
         for level in range(1, max(map(len, self.forms), default=0)):
             for place, lines in enumerate(self.forms):
                 if (self.levels[place] or 0) < level < len(lines) and self.excess > 0:
@@ -714,7 +717,7 @@ class _Fit:
             self.put(place, None)
 
     def lengthen(self, worths: Sequence[float]) -> None:
-        """What was dropped may have left room for others to be longer: by a step for each, the worthiest first."""
+        """Lengthen records by one step each, most valuable first, if dropped ones left room."""
         order = sorted(range(len(worths)), key=worths.__getitem__, reverse=True)
         grew = True
         while grew:
@@ -727,7 +730,8 @@ class _Fit:
 
 
 def _worth(record: Record, wanted: Set[str], age: float) -> float:
-    """The newer, from 0 for the oldest to 1, and the more spoken of, the more."""
+    """Return the worth of a record. It grows with `age`, from 0 for the oldest to 1, and with how many values were
+    mentioned."""
     if record.value is None:
         return age - (0.0 if record.text else 1.0)
     hits = sum(text in wanted for _, text in scalars(record.value))

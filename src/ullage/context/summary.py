@@ -1,24 +1,18 @@
 """Asks for a summary of dropped messages and judges the result.
 
-It is shown to the model in as many passes as its window wants, mostly one, each of which brings the summary of
-those before up to date. An answer that will not do is asked for again, and after three calls in vain it is given
-up. What is asked, what is shown and what will do, other files know.
+The messages are shown to the model in as many passes as its window requires, usually one. Each pass updates the summary
+of the passes before. An unusable answer is asked for again, and after three failed calls the summary is given up. The
+prompt and the transcript are in `summary_text`.
 
-The plug point for whoever puts the head of a history into fewer words.
+`Summarizer` is the plug point: a user's model, the agent's own model, or a fake. `as_summarizer` makes one of a plain
+function or of the client of a provider's SDK, so that nobody has to write a class. A model's name is resolved outside
+of this package, where providers and their keys are known.
 
-A model of the user's, the agent's own, or a fake; `summarizers` makes one of a function or of a client. What is asked
-and what counts as an answer, `summary` knows.
+An answer is rejected if it is empty, cut off, a refusal, a tool call, an echo of the prompt, or too long. Whether an
+accepted summary is a good one is not checked.
 
-Summarizers made of what a user has at hand: a plain function, or the client of a provider's SDK.
-
-Nobody has to write a class to have a history summarised. A model's name is made into one where providers and their keys
-are known, outside of this package.
-
-Not if there is nothing in it, if it is cut off, a refusal, a call, an echo of what was asked, or too long. What is left
-may still be a bad summary: nobody here can tell.
-
-After three failed calls in a row it rests for a while; then one call may show whether it is well again. Pure: the clock
-is passed in.
+`Breaker` stops calling the model during a cooldown after three failed calls in a row; then one call tests whether it
+works again. The clock is passed in.
 """
 
 import inspect
@@ -59,59 +53,70 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
+    """What a summarizer is asked to do."""
+
     instructions: str
-    """What to do; meant for the system's place."""
+    """Instructions, for the system prompt."""
     text: str
-    """What it is done to: history, which is data and no instruction."""
+    """The history to summarise. It is data and contains no instructions."""
     max_tokens: int
-    """That the answer may have."""
+    """Most tokens of the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryAnswer:
+    """Answer of a summarizer."""
+
     text: str
     complete: bool = True
-    """False where the answer ended for want of room."""
+    """False if the answer was cut off at its token limit."""
     refused: bool = False
     cost: str | None = None
-    """In dollars; None where nobody knows."""
+    """Cost in dollars; None if unknown."""
 
 
 class Summarizer(Protocol):
+    """Summarises histories. Implement it to use a model of your own; `as_summarizer` makes one of a function or a
+    client."""
+
     @property
     def window(self) -> int | None:
-        """Tokens that request and answer may have together; None where nobody knows."""
+        """Most tokens of request and answer together; None if unknown."""
         ...
 
     async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
-        """May raise anything; whatever it raises is a failure and never the end of the session."""
+        """Summarise a history. May raise any exception: it counts as a failed call and never ends the session."""
         ...
 
 
 class Breaker:
+    """Stops calling a model that keeps failing, for a cooldown after `failures` failed calls in a row."""
+
     def __init__(self, clock: Callable[[], float], failures: int = 3, cooldown: float = 300.0) -> None:
-        """The clock and the cooldown are in seconds."""
+        """`clock` and `cooldown` are in seconds."""
         self._clock, self._most, self._cooldown = clock, failures, cooldown
         self._failed = 0
         self._rests_until = 0.0
 
     @property
     def left(self) -> int:
-        """Calls that may fail before it rests: none while it does, and one when it has."""
+        """Calls that may still fail before the cooldown: 0 during it, 1 after it."""
         if self._failed < self._most:
             return self._most - self._failed
         return 1 if self._clock() >= self._rests_until else 0
 
     def allows(self) -> bool:
+        """Return whether the model may be called now."""
         return self.left > 0
 
     def failed(self, times: int = 1) -> None:
-        """So many calls came to nothing, with no success between them."""
+        """Record failed calls with no success between them."""
         if times > 0:
             self._failed += times
             self._rests_until = self._clock() + self._cooldown
 
     def succeeded(self) -> None:
+        """Record a successful call, which resets the count of failures."""
         self._failed = 0
 
 
@@ -120,16 +125,19 @@ SummaryFunction = Callable[..., object]
 
 
 def as_summarizer(given: object, *, model: str, window: int | None = None) -> Summarizer | None:
-    """A summarizer made of what a user has at hand.
+    """Make a summarizer of a function or a client.
 
     Args:
-        given: A `Summarizer`, which is returned as it is; a function; a client of the OpenAI, Anthropic or Google SDK,
+        given: A `Summarizer`, which is returned unchanged; a function; a client of the OpenAI, Anthropic or Google SDK,
             sync or async; or None.
         model: The model that a client is asked for.
-        window: Tokens that request and answer may have together, where that is known.
+        window: Most tokens of request and answer together, if known.
+
+    Returns:
+        The summarizer, or None if `given` is None.
 
     Raises:
-        InvalidArguments: It is none of these.
+        InvalidArguments: `given` is none of these.
     """
     if given is None or callable(getattr(given, "summarize", None)):
         return cast("Summarizer | None", given)
@@ -147,11 +155,11 @@ def as_summarizer(given: object, *, model: str, window: int | None = None) -> Su
 
 @dataclass(frozen=True, slots=True)
 class FunctionSummarizer:
-    """A plain function, sync or async.
+    """A plain function as a summarizer, sync or async.
 
-    With one parameter it gets the whole prompt, with two the instructions and the text, and a parameter that is
-    annotated as `SummaryRequest` gets that. It returns the summary's text or a `SummaryAnswer`. A sync function runs in
-    a thread.
+    A function with one parameter gets the whole prompt, one with two gets the instructions and the text, and a
+    parameter annotated as `SummaryRequest` gets the request. It returns the summary's text or a `SummaryAnswer`. A sync
+    function runs in a thread.
     """
 
     function: SummaryFunction
@@ -168,10 +176,10 @@ class FunctionSummarizer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSummarizer:
-    """The client of a provider's SDK, sync or async."""
+    """The client of a provider's SDK as a summarizer, sync or async."""
 
     create: Callable[..., object]
-    """Its method that makes an answer."""
+    """The client's method that creates an answer."""
     format: Format
     model: str
     window: int | None = None
@@ -190,7 +198,7 @@ class ClientSummarizer:
 
 
 async def _called(call: Callable[[], object]) -> object:
-    """What a function gives: sync ones in a thread, which nobody waits for any longer when time is up."""
+    """Call a function and return its result. A sync function runs in a thread, which is abandoned at the timeout."""
     is_async = inspect.iscoroutinefunction(cast("partial[object]", call).func)
     given = call() if is_async else await run_sync(call, abandon_on_cancel=True)
     return await cast("Awaitable[object]", given) if inspect.isawaitable(given) else given
@@ -211,7 +219,7 @@ def _arguments(function: SummaryFunction, request: SummaryRequest) -> tuple[obje
 
 
 def _create_of(client: Any) -> tuple[Format, Callable[..., object]] | None:  # noqa: ANN401
-    """The method of a client that makes an answer, and the format it speaks; None where it is no client."""
+    """Return the method of a client that creates an answer, and its format; None if it is not a known client."""
     for format, path in _METHODS:  # noqa: A001
         found = client
         for name in path:
@@ -229,7 +237,8 @@ _METHODS: tuple[tuple[Format, tuple[str, ...]], ...] = (
 
 
 def _chat_body(model: str, request: SummaryRequest) -> dict[str, object]:
-    """Without a limit of tokens: models disagree on its name, and the instructions say how long the answer may be."""
+    """Return a chat request without a token limit: models disagree on the limit's name, and the instructions state the
+    length."""
     said = [{"role": "system", "content": request.instructions}, {"role": "user", "content": request.text}]
     return {"model": model, "messages": said}
 
@@ -250,15 +259,15 @@ _BODIES: dict[Format, Callable[[str, SummaryRequest], dict[str, object]]] = {
 }
 
 _MUCH = 1.1
-"""Of the room, that an answer may have."""
+"""Factor of the room that an answer may have."""
 _SHORT = 400
-"""Characters up to which words of refusal are all there is."""
+"""Longest answer, in characters, that is checked for words of refusal."""
 _LINE = 60
-"""Characters of a line that nobody writes by chance."""
+"""Characters of a line that is long enough not to match by chance."""
 _REASON = 200
-"""Characters that are told of an error."""
+"""Characters of an error message that are reported."""
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-"""What models without a place for thinking think aloud."""
+"""Thinking that models without a separate field write into their answer."""
 _WRAPPED = re.compile(r"\s*(?:```\w*\n(.*)\n```|<(\w+)>(.*)</\2>)\s*", re.DOTALL)
 _REFUSAL = re.compile(
     r"\W*(?:(?:i['’]m|i am|we['’]re) (?:very |so |really )?(?:sorry|unable|afraid|not able)|sorry\b|i apologi[sz]e"
@@ -283,25 +292,25 @@ _SECRET = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     reason: str
-    """In a sentence, with nothing in it that must stay secret."""
+    """The reason, in a sentence without secrets."""
     retries: int = 1
     """How often asking again may help."""
     short: bool = False
-    """Whether asking for less may help."""
+    """Whether asking for a shorter summary may help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
     count: Callable[[str], int]
     room: int
-    """Tokens that a summary may have, a little more forgiven."""
+    """Tokens of a summary; a small excess is accepted."""
     weight: int
-    """Tokens of all that it is to stand for."""
+    """Tokens of everything that the summary replaces."""
     nonce: str
-    """Which no summary has a reason to contain."""
+    """A random text that no summary has a reason to contain."""
 
     def judge(self, answer: SummaryAnswer, instructions: str) -> str | Fault:
-        """The summary, or what is wrong with it."""
+        """Return the summary, or what is wrong with the answer."""
         text = _bare(answer.text or "")
         if answer.refused or (len(text) <= _SHORT and _REFUSAL.match(text)):
             return Fault(reason="the model refused")
@@ -310,7 +319,7 @@ class Judge:
         return self._of_kind(text, instructions) or self._of_size(text) or text
 
     def _of_kind(self, text: str, instructions: str) -> Fault | None:
-        # Headings with nothing under them are nothing, too.
+        # Headings without content count as empty.
         is_empty = all(
             _NOTHING.fullmatch(line)
             for items in read_sections(text).values()
@@ -336,13 +345,13 @@ class Judge:
 
 
 def failure(error: Exception) -> str:
-    """What went wrong, in a sentence; what looks like a secret is left out."""
+    """Describe an error in a sentence. Text that looks like a secret is removed."""
     said = line_of(_SECRET.sub("…", str(error)[: 4 * _REASON]), _REASON)
     return f"the model that summarises failed: {said or type(error).__name__}"
 
 
 def _bare(text: str) -> str:
-    """Without what some models put around an answer."""
+    """Remove what some models put around an answer."""
     text = readable(text).strip()
     thought = _THOUGHT.match(text)
     text = text[thought.end() :].strip() if thought else text
@@ -360,31 +369,31 @@ def _is_json(text: str) -> bool:
 
 
 _WINDOW = 32_000
-"""Assumed where nobody knows."""
+"""Tokens of a window that is assumed if it is unknown."""
 _MARGIN = 0.92
-"""Of the window, for its model may count otherwise."""
+"""Share of the window that is used, since the model may count differently."""
 _SHARE = 3
-"""That part of the window is an earlier summary's at the most."""
+"""The window divided by this is the largest room of an earlier summary."""
 _ANSWER, _THINKING = 4, 6
-"""That part of the window is the most for a summary; that part, or a thousand tokens, an answer may always have, for
-some models think before they write and it counts."""
+"""The window divided by the first is the most for a summary. The window divided by the second, or a thousand tokens, is
+always allowed for an answer, since the thinking of some models counts as output."""
 _NONCE = 12
-"""Characters that nobody guesses."""
+"""Characters of a text that cannot be guessed."""
 _LEAST = 200
-"""Tokens of a record under which there is no summarising."""
+"""Fewest tokens of a record that is worth summarising."""
 
 
 class SummaryFailed(Unavailable):
-    """No summary was to be had."""
+    """No summary could be made."""
 
     code = "SUMMARY_FAILED"
 
     def __init__(self, reason: str, calls: int) -> None:
         super().__init__(reason)
         self.reason = reason
-        """In a sentence, with nothing in it that must stay secret."""
+        """The reason, in a sentence without secrets."""
         self.calls = calls
-        """That came to nothing; none where it was not even tried."""
+        """Number of failed calls; 0 if none was tried."""
 
 
 async def summarise(  # noqa: PLR0913
@@ -398,10 +407,20 @@ async def summarise(  # noqa: PLR0913
     failures: int = 3,
     nonce: Callable[[], str] = token_hex,
 ) -> str:
-    """A summary of about `room` tokens of a head and of what an earlier summary told.
+    """Summarise a head together with the text of an earlier summary.
 
-    Raises `SummaryFailed` when `failures` calls in all came to nothing, or when asking again would not help. A call may
-    take `timeout` seconds. `nonce` gives words that nobody could guess.
+    Args:
+        head: The messages to summarise.
+        earlier: Content of the earlier summary, if any.
+        summarizer: Writes the summary.
+        count: Counts the tokens of a text.
+        room: Tokens that the summary should have.
+        timeout: Seconds for one call.
+        failures: Failed calls in all after which the summary is given up.
+        nonce: Makes a text that cannot be guessed.
+
+    Raises:
+        SummaryFailed: `failures` calls failed, or asking again would not help.
     """
     told, window = earlier.summary.strip() if earlier else "", _window(summarizer)
     weight = sum(entry.weight.tokens for entry in head) + count(told)
@@ -423,14 +442,14 @@ def _window(summarizer: Summarizer) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Demand:
-    """How it is asked for."""
+    """Parameters of a request: the length asked for and the room for the answer."""
 
     room: int
     max_tokens: int
     fault: str | None = None
 
     def after(self, fault: Fault) -> "_Demand":
-        """For less where there was too much, with more room to end in."""
+        """Return the demand after a failed answer: shorter if it was too long, with more room to finish."""
         if not fault.short:
             return replace(self, fault=fault.reason)
         return _Demand(room=self.room * 2 // 3, max_tokens=2 * self.max_tokens, fault=fault.reason)
@@ -438,7 +457,7 @@ class _Demand:
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """One head on its way to a summary."""
+    """The summarising of one head."""
 
     summarizer: Summarizer
     judge: Judge
@@ -446,10 +465,10 @@ class _Work:
     timeout: float
     failures: int
     failed: int = 0
-    """Calls that came to nothing."""
+    """Number of failed calls."""
 
     def records(self, head: Sequence[Entry], earlier: str) -> list[str]:
-        """What is shown in each pass."""
+        """Return what is shown in each pass."""
         count, nonce = self.judge.count, self.judge.nonce
         asked = count(instructions(room=self.judge.room, nonce=nonce, update=True, fault="x" * 100))
         before = max(self.judge.room, min(count(earlier), self.window // _SHARE))
@@ -459,7 +478,7 @@ class _Work:
         return passes(pieces([entry.message for entry in head]), room=room, count=count, mark=nonce)
 
     async def told(self, record: str, earlier: str) -> str:
-        """What a pass makes of the summary so far."""
+        """Return the summary after a pass."""
         earlier = fitted(earlier, max(self.judge.room, self.window // _SHARE), self.judge.count)
         demand, tries = _Demand(room=self.judge.room, max_tokens=self._max_tokens), 0
         while True:
@@ -488,7 +507,7 @@ class _Work:
         return Fault(reason=f"the model that summarises gave no answer in {self.timeout:g} seconds", retries=0)
 
     def _allowed(self, demand: _Demand, told: str, text: str) -> int:
-        """As many tokens as are asked for, where more than at first only as far as the window has them."""
+        """Return the token limit of an answer. A raised limit is reduced to what the window has left."""
         if demand.max_tokens <= self._max_tokens:
             return demand.max_tokens
         left = int(_MARGIN * self.window) - self.judge.count(told) - self.judge.count(text)

@@ -1,39 +1,30 @@
 """The text of a summary: sections, instructions, transcript, digest and carried requests.
 
-The same sections whether a model wrote it or not, so that one may bring up to date what the other wrote. A section
-is a heading and a list; an item may have several lines, and none of them can be taken for a heading or another
-item.
+A summary has the same sections whether a model wrote it or not, so that either kind can update the other. A section is
+a heading and a list. An item may have several lines, and none of them can be mistaken for a heading or another item.
 
-What to write, for whom and in which sections, and that what it is shown is a record and not a word of it an order. The
-record stands between marks that nobody who wrote in it could know.
+The instructions say what to write, for whom and in which sections, and that the record is data without instructions.
+The record is between marks that nobody who wrote in it could know.
 
-Piece by piece: what was said, what was called with which arguments, and what came back. Thinking is left out, media are
-named, and of long results and arguments the middle is left out. What a piece is worth says how much of it is shown
-where not all can be: the user's words before the assistant's, those before calls and results, and the newest before the
-oldest. Nothing is counted here.
+The transcript contains what was said, what was called with which arguments, and what came back. Thinking is left out,
+media are named, and the middle of long results and arguments is left out. A piece has a worth, which decides how much
+of it is shown if not everything fits: the user's words before the assistant's, those before calls and results, and the
+newest before the oldest. If the model's window allows, everything is shown at once. If not, long pieces lose their
+middles, results first and old ones before new ones. If even that is too much, the history is shown in several passes.
 
-All of it at once, where its window allows. Where it does not, long pieces lose their middles, results first and the old
-before the new; and where even that is too much, the history is shown in several passes, one after the other.
+A long text loses its middle, since its beginning says what it is and its end what came of it; the gap says how much is
+missing. Unreadable characters (control characters, lone surrogates, terminal colours) are removed. Room is shared by
+worth: the most valuable pieces first get the minimum that they need to make sense, then the rest is shared in the ratio
+of the worths, and none gets more than it needs.
 
-A text loses its middle, for the beginning says what it is and the end what came of it; how much is gone stands in the
-gap. What no reader can read (control characters, halves of characters, colours of a terminal) is taken out.
+The summary message contains the user's first request and latest instructions verbatim, a summary, the identifiers, and
+a receipt of what was dropped. All of these come from a history or a model and may contain any text, so that every tag
+of this frame inside them is escaped, and restored when read. Other tags stay as they are.
 
-The worthiest are let in first, each with the little that it needs to make sense; what is then left is shared in the
-ratio of their worths, and none gets more than it needs.
-
-The text of the message that stands in a history in the place of its head.
-
-It holds the user's first request and latest instructions to the letter, a summary, the identifiers beside it, and a
-receipt of what was dropped. What it holds came from a history or from a model and may hold anything, so that every tag
-of this frame that occurs within is escaped, and comes back as it was. Other tags are left alone: a request that is
-written in tags of its own stays as it was written.
-
-An account in the sections of a summary, made of what is written: what the user asked for in the user's words, what was
-done as far as calls tell, the last words of the assistant, and what an earlier summary said. The same history gives the
-same account, and it never has more tokens than it may.
-
-From the names of tools and of their arguments alone: which files it read and which it changed, what it ran and what
-came of that, what failed, and what it means to do next. Nothing is understood that is not written there.
+A digest is a summary without a model: the user's requests in the user's words, what was done as far as tool calls tell,
+the last words of the assistant, and the content of an earlier summary. It is deterministic and never exceeds its
+tokens. What an agent did is read from the names of tools and arguments alone: files read and changed, commands and
+their outcome, failures, and plans.
 """
 
 import re
@@ -75,7 +66,7 @@ __all__ = [
 
 class Section(StrEnum):
     EARLIER = "Earlier"
-    """What another program wrote in sections of its own, or in none."""
+    """Items of a summary that another program wrote in sections of its own or in none."""
     ASKED = "Asked for"
     DECISIONS = "Decisions"
     FILES = "Files changed"
@@ -88,20 +79,20 @@ class Section(StrEnum):
 
 _TITLES = {section.value.casefold(): section for section in Section}
 _DRESS = "#*_: \t0123456789.)"
-"""With which a model may dress a heading."""
+"""Characters that a model may add around a heading."""
 _BULLETS = ("- ", "* ")
 _LONGEST = 40
-"""Characters of a line that may be a heading."""
+"""Most characters of a line that may be a heading."""
 
 
 def write_sections(items: Mapping[Section, Iterable[str]]) -> str:
-    """Sections in their order, without those that have nothing."""
+    """Write the sections in order, without empty ones."""
     blocks = ((section, [_item(text) for text in items.get(section, ())]) for section in Section)
     return "\n\n".join(f"## {section}\n" + "\n".join(lines) for section, lines in blocks if lines)
 
 
 def read_sections(text: str) -> dict[Section, list[str]]:
-    """The items of each section; a text without sections is one item of what was earlier."""
+    """Return the items of each section. A text without sections is one item of the section `EARLIER`."""
     lines = text.split("\n")
     if not any(map(_heading, lines)):
         return {Section.EARLIER: [text.strip()]} if text.strip() else {}
@@ -142,14 +133,14 @@ def _continued(line: str) -> str:
 
 
 _GAP = 48
-"""Characters that the words in a gap have at most."""
+"""Most characters of the words in a gap."""
 _LEAST = 400
-"""Characters under which a gap has no words, for they would be much of it."""
+"""Characters below which a gap has no words, since they would be a large part of the text."""
 _WIDE = 8
-"""Characters that a token has at most, where tokens are many."""
+"""Most characters of a token, for a text of many tokens."""
 _STEP = 0.95
 _WORD = 40
-"""Characters that are given up at most so that a text is not cut in the middle of a word."""
+"""Most characters that are given up so that a text is not cut within a word."""
 _STUMP = re.compile(rf"\s\S{{1,{_WORD}}}\Z")
 _STUMP_BEFORE = re.compile(rf"\S{{1,{_WORD}}}\s")
 _BREAKS = re.compile("\r\n?|[\u2028\u2029\x85]")
@@ -158,12 +149,12 @@ _FOUL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
 def readable(text: str) -> str:
-    """The text with one kind of line break and nothing that cannot be shown or sent."""
+    """Return the text with one kind of line break and without characters that cannot be shown or sent."""
     return _FOUL.sub("\ufffd", _COLOURS.sub("", _BREAKS.sub("\n", text)))
 
 
 def clipped(text: str, most: int) -> str:
-    """At most so many characters of a text."""
+    """Return at most `most` characters of a text, with a gap in the middle."""
     if len(text) <= most:
         return text
     if most <= 0:
@@ -175,7 +166,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def beginning(text: str, most: int) -> str:
-    """At most so many characters of the beginning of a text, up to the end of a word where one ends near."""
+    """Return at most `most` characters of the beginning of a text, up to the end of a word if one is near."""
     head = text[:most]
     if len(text) <= most or text[most].isspace() or not (stump := _STUMP.search(head, max(0, most - _WORD - 1))):
         return head
@@ -183,14 +174,14 @@ def beginning(text: str, most: int) -> str:
 
 
 def ending(text: str, most: int) -> str:
-    """At most so many characters of the end of a text, from the beginning of a word where one begins near."""
+    """Return at most `most` characters of the end of a text, from the beginning of a word if one is near."""
     start = max(0, len(text) - most)
     near = _STUMP_BEFORE.match(text, start) if start and not text[start - 1].isspace() else None
     return text[near.end() if near else start :]
 
 
 def fitted(text: str, room: int, count: Callable[[str], int]) -> str:
-    """As much of a text as has at most so many tokens, fit to be read; however long it is, little of it is counted."""
+    """Return as much of a text as fits `room` tokens, readable. Only a small part of a long text is counted."""
     shown = readable(clipped(text, room * _WIDE))
     while (size := count(shown)) > room:
         shown = readable(clipped(text, int(_STEP * len(shown) * room / size)))
@@ -198,13 +189,13 @@ def fitted(text: str, room: int, count: Callable[[str], int]) -> str:
 
 
 def line_of(text: str, most: int) -> str:
-    """The same in one line of so many characters."""
+    """Return a text as one line of at most `most` characters."""
     return clipped(" ".join(readable(clipped(text, 4 * most)).split()), most)
 
 
 def shared(sizes: Sequence[int], worths: Sequence[float], leasts: Sequence[int], room: int) -> list[int]:
-    """What each gets of the room, in all no more than that; nothing for those that are left out. `leasts` is what each
-    gets at least where it is let in and needs it. Of equal worth, the later is let in first."""
+    """Share the room. Return the room of each item; 0 for an item that is left out. `leasts` is the minimum that each
+    item gets if it is included and needs it. Of items of equal worth, the later is included first."""
     given, left = [0] * len(sizes), max(0, room)
     for place in sorted(range(len(sizes)), key=lambda place: (worths[place], place), reverse=True):
         needs = min(sizes[place], leasts[place])
@@ -216,7 +207,7 @@ def shared(sizes: Sequence[int], worths: Sequence[float], leasts: Sequence[int],
 
 
 def _filled(given: list[int], sizes: Sequence[int], worths: Sequence[float], left: int) -> list[int]:
-    """The rest, shared out by worth: first to those who want least for theirs, for what they leave goes to others."""
+    """Share the rest by worth. Items that need least for their worth come first, and what they leave goes to others."""
     wanting = [place for place, has in enumerate(given) if 0 < has < sizes[place]]
     whole = sum(worths[place] for place in wanting)
     for place in sorted(wanting, key=lambda place: (sizes[place] - given[place]) / worths[place]):
@@ -232,7 +223,7 @@ _LEDGER, _LEDGER_END = "\n\n<identifiers>\n", "\n</identifiers>"
 _RECEIPT, _RECEIPT_END = "\n\n<receipt>", "</receipt>"
 _REQUEST, _REQUEST_END = "<original_request>\n", "\n</original_request>\n\n"
 _LATER, _LATER_END = "<later_request>\n", "\n</later_request>\n\n"
-# A reader may take `</ Context_Summary` for a tag too. `&lt;` is escaped as well, or it would come back as `<`.
+# A reader may take `</ Context_Summary` for a tag too. `&lt;` is escaped as well, or it would be restored as `<`.
 _TAG = r"(?=\s*+/?\s*+(?:context_summary|identifiers|receipt|original_request|later_request))"
 _PLAIN = re.compile(rf"<{_TAG}|&(?=(?:amp;)*+lt;{_TAG})", re.IGNORECASE)
 _ESCAPED = re.compile(rf"&lt;{_TAG}|&amp;(?=(?:amp;)*+lt;{_TAG})", re.IGNORECASE)
@@ -243,13 +234,13 @@ class Carried:
     summary: str
     identifiers: str = ""
     request: str = ""
-    """The user's first request; empty where it is elsewhere in the history."""
+    """The user's first request; empty if it is elsewhere in the history."""
     later: tuple[str, ...] = ()
-    """Instructions of the user's that came after it, in order."""
+    """The user's later instructions, in order."""
 
 
 def carried(summary: str, identifiers: str, receipt: str, *, request: str = "", later: Sequence[str] = ()) -> str:
-    """The text of one message; the receipt is a line."""
+    """Write the text of a summary message. The receipt is a line."""
     ledger = f"{_LEDGER}{_escaped(identifiers)}{_LEDGER_END}" if identifiers else ""
     line = _escaped(" ".join(receipt.split()))
     asked = f"{_REQUEST}{_escaped(request)}{_REQUEST_END}" if request else ""
@@ -258,7 +249,7 @@ def carried(summary: str, identifiers: str, receipt: str, *, request: str = "", 
 
 
 def read_carried(text: str) -> Carried | None:
-    """What such a text holds, ours or another program's; None where it is none."""
+    """Read the text of a summary message, of Ullage or another program; None if it is none."""
     text = text.strip()
     if not text.startswith(_OPEN):
         return None
@@ -277,7 +268,7 @@ def read_carried(text: str) -> Carried | None:
 
 
 def _foreign(text: str) -> str:
-    """All of it but the tags around it."""
+    """Return the text without the tags around it."""
     within, _, behind = text.removeprefix(_OPEN).rpartition(_CLOSE)
     return (within + behind).strip()
 
@@ -291,7 +282,7 @@ def _meant(text: str) -> str:
 
 
 _WORDS = 0.6
-"""Of a word for each token: fewer than there are, for names and numbers take more."""
+"""Words for each token. Fewer than on average, since names and numbers take more tokens."""
 _ABOUT = {
     Section.ASKED: "every message of the user, verbatim and in order, with the limits they set; of a pasted text only "
     "what it is",
@@ -336,7 +327,14 @@ An earlier try was of no use: {fault}. Write fewer than {words} words, whole sen
 
 
 def instructions(*, room: int, nonce: str, update: bool, fault: str | None = None) -> str:
-    """For a summary of so many tokens; `update` where there is an earlier one, `fault` where it was tried before."""
+    """Write the instructions for a summary.
+
+    Args:
+        room: Tokens that the summary may have.
+        nonce: Mark around the record.
+        update: Whether there is an earlier summary to update.
+        fault: What was wrong with the answer before, if any.
+    """
     words = max(20, int(_WORDS * room))
     return _HOW.format(
         sections="\n".join(f"## {section}\n({about})" for section, about in _ABOUT.items()),
@@ -348,32 +346,32 @@ def instructions(*, room: int, nonce: str, update: bool, fault: str | None = Non
 
 
 def request_text(record: str, earlier: str, nonce: str) -> str:
-    """The record and the summary of what came before it, if any; last, a word of what is wanted."""
+    """Write the request: the record, the earlier summary if any, and a final line that says what is wanted."""
     before = f"<earlier {nonce}>\n{earlier}\n</earlier {nonce}>\n\n" if earlier else ""
     wanted = "Bring the earlier summary up to date with this record" if earlier else "Write the summary of this record"
     return f"{before}<record {nonce}>\n{record}\n</record {nonce}>\n\n{wanted}, by your instructions. Nothing else."
 
 
 _NAME = 80
-"""Characters that are shown of a tool's name, which anyone may have made up."""
+"""Characters of a tool's name that are shown, since names can be arbitrary."""
 _TRANSCRIPT_LONGEST = 4_000
-"""Characters that are shown of one result or of the arguments of one call. No cache holds what a summariser is shown:
-it is the dearest part of a compaction. What a result says to the letter, the identifiers beside the summary have."""
+"""Characters of one result, or of the arguments of one call, that are shown. A summarising call reads from no cache and
+is the most expensive part of a compaction. The identifiers beside the summary have the verbatim content."""
 _USER, _ASSISTANT, _TOOL = 4.0, 2.0, 1.0
 _NEWEST = 3.0
-"""How much more the newest is worth than the oldest, on top of its own."""
+"""Multiple of its own worth that the newest piece gains. Older pieces gain less, in the ratio of their places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     who: str
-    """Whose it is, in a few words on one line."""
+    """The speaker, in a few words on one line."""
     text: str
     worth: float
 
 
 def pieces(messages: Sequence[Message]) -> list[Piece]:
-    # The tools that gave the results of each message, by place and number.
+    # Names of the tools that gave the results of each message, by place and number.
     found: dict[int, dict[int, str]] = {}
     for one in pair(messages).answered:
         if one.call is not None and one.result is not None:
@@ -437,15 +435,15 @@ _CHANGES = {
 _ACTS = {*_CHANGES, "add", "book", "cancel", "execute", "post", "publish", "send", "set", "start", "stop", "submit"}
 _READS = {"cat", "get", "open", "read", "show", "view"}
 _NEW = {"content", "contents", "diff", "new", "old", "patch"}
-"""In the names of arguments that a change has, whatever the tool is called."""
+"""Words in names of arguments that a change has, whatever the tool's name."""
 _SEARCHES = {"find", "glob", "grep", "list", "ls", "search", "tree"}
 _PLANS = {"checklist", "plan", "task", "tasks", "todo", "todos"}
 _FILES = {"file", "filename", "filepath", "files", "notebook", "path", "paths"}
 _COMMANDS = ("command", "commands", "cmd", "script", "code", "sql")
 _WITHIN = ("tool_name", "tool")
-"""Where a tool that calls others says which."""
+"""Arguments in which a tool that calls others names them."""
 _TOLD = ("content", "step", "text", "title", "task", "description", "name")
-"""Where an item of a plan says what is to be done."""
+"""Fields in which an item of a plan says what is to be done."""
 _DONE = {"complete", "completed", "done", "finished"}
 _DEEDS_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S[^\n\t]*)", re.MULTILINE)
@@ -457,33 +455,33 @@ _ERROR = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ENDS = 400
-"""Characters at either end of a result where it says how it went."""
+"""Characters at either end of a result in which it says how the call went."""
 _PATH, _COMMAND, _OUTCOME = 200, 160, 160
-"""Characters that are shown of each."""
+"""Characters of a path, a command and an outcome that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """One call and what came of it."""
+    """One tool call and its outcome."""
 
     what: str
-    """The command, or the tool with its arguments, in a line."""
+    """The command, or the tool with its arguments, in one line."""
     read: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    """Files."""
+    """The files that the call changed."""
     plan: tuple[str, ...] = ()
-    """What is to be done, with a mark at what is."""
+    """The items of a plan, with a mark at finished ones."""
     outcome: str = ""
-    """What its last line says, or those that tell of an error; empty where none is left."""
+    """The last line of the result, or its error lines; empty if the result is gone."""
     failed: bool = False
     acts: bool = False
-    """Whether its name says that it does more than look."""
+    """Whether the tool's name says that it changes something."""
     recorded: bool = False
-    """Whether its result is structured, so that the ledger has a record of it."""
+    """Whether the result is structured, so that the ledger has a record of it."""
 
 
 def deeds(messages: Sequence[Message]) -> list[Deed]:
-    """Every call in order."""
+    """Return every call, in order."""
     paired = pair(messages)
     ended = [(one.call, one.result) for one in paired.answered if one.call is not None]
     open_ones = [(call, None) for call in paired.unanswered]
@@ -509,7 +507,7 @@ def _deed(call: Call, result: ToolResult | None) -> Deed:
 
 
 def _kind(call: Call, asked: dict[str, Json]) -> frozenset[str]:
-    """The words of a tool's name; of a tool that does several things to a file, those of the thing."""
+    """Return the words of a tool's name, or for a tool with several actions on a file, the words of the action."""
     command = asked.get("command")
     if isinstance(command, str) and command.isidentifier() and any(_files(asked)):
         return frozenset(_words(command))
@@ -528,7 +526,7 @@ def _words(name: str) -> list[str]:
 
 
 def _files(value: Json, *, named: bool = False, depth: int = 3) -> Iterator[str]:
-    """The values that stand under a name for files."""
+    """Yield the values whose key names a file."""
     if isinstance(value, str) and named and value.strip() and len(value) <= _PATH and "\n" not in value:
         yield line_of(value, _PATH)
     elif isinstance(value, list) and depth:
@@ -540,7 +538,7 @@ def _files(value: Json, *, named: bool = False, depth: int = 3) -> Iterator[str]
 
 
 def _patched(call: Call, asked: dict[str, Json]) -> Iterator[str]:
-    """The files that a patch among the arguments names."""
+    """Yield the files that a patch in the arguments names."""
     for text in asked.values() if asked else (call.arguments,):
         if isinstance(text, str) and ("*** " in text or "+++ " in text):
             yield from (line_of(path, _PATH) for path in _PATCHED.findall(text))
@@ -564,8 +562,8 @@ def _what(call: Call, asked: dict[str, Json]) -> str:
 
 
 def _outcome(result: ToolResult | None, *, is_read: bool) -> tuple[str, bool]:
-    """What a result says of how it went, in a line, and whether that was ill; errors within a file that was read are
-    none of the agent's."""
+    """Return the line of a result that says how the call went, and whether it failed. Errors within the text of a file
+    are not failures of the call."""
     if result is None:
         return "", False
     text = join_texts(result.parts)
@@ -579,16 +577,15 @@ def _outcome(result: ToolResult | None, *, is_read: bool) -> tuple[str, bool]:
 
 
 _FAIR, _PASSES_LEAST = 150, 40
-"""Tokens of a piece that make another pass worth its price, and without which it says nothing."""
+"""Tokens of a piece that make another pass worth its price, and the least with which a piece makes sense."""
 _MOST = 8
-"""Passes; then more is left out instead."""
+"""Most passes. If they do not suffice, more is left out."""
 _FULL = 0.9
-"""The share of several passes that is filled, for no piece is torn between two."""
-"""Characters of a token, where a text is too long to be counted whole."""
+"""Share of several passes that is filled, since no piece is divided between two."""
 
 
 def passes(pieces: Sequence[Piece], *, room: int, count: Callable[[str], int], mark: str) -> list[str]:
-    """What is shown in each pass, in at most `room` tokens; every piece stands behind a line with the mark."""
+    """Return what each pass shows, in at most `room` tokens. Each piece follows a line with the mark."""
     frames = [count(_framed(piece, "", mark)) + 1 for piece in pieces]
     sizes = [
         min(room, frame + count(clipped(piece.text, room * _WIDE))) for piece, frame in zip(pieces, frames, strict=True)
@@ -605,7 +602,7 @@ def passes(pieces: Sequence[Piece], *, room: int, count: Callable[[str], int], m
 
 
 def _number(sizes: Sequence[int], room: int) -> tuple[int, int]:
-    """How many passes, and what each piece is shown at least."""
+    """Return the number of passes and the minimum shown of each piece."""
     if sum(min(size, _FAIR) for size in sizes) <= room:
         return 1, _FAIR
     wanted = -(-sum(min(size, _FAIR) for size in sizes) // max(1, int(_FULL * room)))
@@ -631,22 +628,21 @@ def _packed(blocks: Sequence[str], room: int, count: Callable[[str], int]) -> It
 
 _FIRST, _DIGEST_REQUEST, _ANSWER, _EARLIER = 10.0, 8.0, 6.0, 12.0
 _PLAN, _CHANGED, _ACT, _DIGEST_ERROR, _DIGEST_STEP, _READ = 3.0, 2.5, 2.5, 2.0, 1.5, 1.0
-"""What the newest of each kind is worth."""
+"""Worth of the newest item of each kind."""
 _FOLLOWING, _SLOWLY = 1.0, 10.0
-"""How many go by until the worth is halved: of words, of deeds."""
+"""Number of items after which the worth is halved: for words, for deeds."""
 _OLDER: dict[Section, float] = {Section.EARLIER: _EARLIER, Section.ASKED: 4.0, Section.DECISIONS: 4.0}
 _OLD = 2.2
-"""What an item of an earlier summary is worth, by its section: decisions are told nowhere else."""
+"""Worth of an item of an earlier summary, by section. Decisions are recorded nowhere else."""
 _REQUESTS, _ANSWERS, _DEEDS = 60, 2, 200
-"""How many of each are looked at, the newest."""
+"""Most items of each kind that are considered, the newest."""
 _DIGEST_LEAST, _FRAME = 48, 4
-"""Tokens without which an item makes no sense, and those of its place in a list."""
+"""Fewest tokens with which an item makes sense, and tokens of its list marker."""
 _GREAT = 8
-"""That part of the room is for what is worth most, before others are let in."""
+"""Divisor of the room: the minimum that each of the most valuable items gets before others are included."""
 _TRIES, _SPARE = 6, 0.05
-"""How often the room is shared out, for what headings take is known only afterwards; the share of it that may be left.
-"""
-"""Characters of a token, where a text is too long to be counted whole."""
+"""How often the room is shared out, since the tokens of the headings are only known afterwards, and the share of it
+that may be left over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -664,9 +660,9 @@ def digest(
     earlier: Carried | None = None,
     beside_records: float = 1.0,
 ) -> str:
-    """An account of messages in at most so many tokens; empty where these are too few to say anything.
+    """Summarise messages without a model, in at most `room` tokens; empty if these are too few to say anything.
 
-    Where most results are structured, the records beside the account say more than it could: then it has
+    If most results are structured, the records beside the digest say more than the digest could. It then gets
     `beside_records` of its room.
     """
     done = deeds(messages)
@@ -703,7 +699,7 @@ def _written(items: Sequence[_Item], sizes: Sequence[int], room: int, count: Cal
 
 
 def _once(items: Iterable[_Item]) -> list[_Item]:
-    """What is said twice stands where it stood first, at the higher of its worths."""
+    """Keep each repeated item once, at its first place and with its highest worth."""
     found: dict[tuple[Section, str], _Item] = {}
     for item in items:
         known = found.get((item.section, item.text))
@@ -721,7 +717,7 @@ def _earlier(earlier: Carried | None) -> Iterator[_Item]:
 
 
 def _digest_words(messages: Sequence[Message]) -> Iterator[_Item]:
-    """What the user asked for, and what the assistant answered last."""
+    """Yield what the user asked for and what the assistant answered last."""
     asked = [text for one in messages if one.role not in ("assistant", "tool") and (text := _digest_said(one))]
     if len(asked) > 1:
         yield _Item(section=Section.ASKED, text=asked[0], worth=_FIRST)
@@ -750,7 +746,7 @@ def _ran(deed: Deed) -> str:
 
 
 def _newest(texts: Sequence[str]) -> list[str]:
-    """Each but once, where it stood last."""
+    """Keep each text once, at its last place."""
     return list(reversed(list(dict.fromkeys(reversed(texts)))[:_DEEDS]))
 
 

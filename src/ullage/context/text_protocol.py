@@ -24,15 +24,15 @@ from .tool_pairs import Answered, Call, is_placeholder, spoken_in
 __all__ = ["read_as_tools", "text_results"]
 
 _MANY = 3
-"""Answers that must share a frame before it is taken for one."""
+"""Answers that must share a frame before it counts as one."""
 _MOST = 0.5
-"""The share of the answers to actions that must have it."""
+"""Share of the answers to actions that must have it."""
 _ALWAYS = 0.8
-"""The share of the assistant's turns that must act before answers without a frame are judged by their look."""
+"""Share of the assistant's turns that must act before answers without a frame are judged by their form."""
 _EDGE, _LEAD, _LAST = 400, 48, 60
-"""Characters looked at on either side of an answer, and those of a shared beginning and of a shared last line."""
+"""Characters examined on either side of an answer, and those of a shared beginning and of a shared last line."""
 _TEXT = 20_000
-"""Characters of the assistant's text that are searched, counted from its end: an action comes last."""
+"""Characters of the assistant's text that are searched, counted from its end, since an action comes last."""
 _PROSE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)?")
 _WORDS = 4
 """Words that make a line a sentence rather than data."""
@@ -40,7 +40,7 @@ _WORDS = 4
 _CLOSING = re.compile(r"</([A-Za-z][\w.-]*)>")
 _CHILD = re.compile(r"<(?:parameter=)?([A-Za-z][\w.-]*)(?:\s[^<>]*)?>(.*?)</(?:parameter|\1)>", re.DOTALL)
 _CHILDREN = 4_000
-"""Characters of an element in which its arguments are looked for."""
+"""Characters of an element in which its arguments are searched."""
 _NAMED = re.compile(r"<[\w.-]+(?:=|\s[^<>]*?\bname=[\"']?)([\w.-]+)")
 _THOUGHTS = frozenset(
     {
@@ -65,7 +65,7 @@ _THOUGHTS = frozenset(
         ),
     }
 )
-"""Elements that are words and no action."""
+"""Elements that contain words and no action."""
 _LABEL = re.compile(
     r"^[ \t>*_#-]*(?:next )?(?:action|act|tool|tool[ _]call|command|cmd|function|function[ _]call|invoke|execute|run)"
     r"(?:[ _](?:name|call|to use))?[ _]?\d*[ \t*_`]*:[ \t*_]*(?P<said>\S.*)$",
@@ -80,7 +80,7 @@ _CALLED = re.compile(r"`?([A-Za-z_][\w.-]*)`?\s*([\[({])\s*(.*)", re.DOTALL)
 _CLOSES = {"[": "]", "(": ")", "{": "}"}
 _FENCE = re.compile(r"(?:^|\n)[ \t]*(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)\n?[ \t]*\1", re.DOTALL)
 _KEYS = ("tool", "action", "command", "tool_name", "function", "name", "cmd")
-"""Under which an object names what is called."""
+"""Keys under which an object names what is called."""
 _OUTPUT = re.compile(
     r"(?:\W*(?:the )?(?:[\w./'\"()\[\]-]+ ){0,4}?(?:observations?|outputs?|results?|responses?|stdout|stderr|returned|"
     r"exit[ _]?code|return[ _]?code)\b[^\n:>=]{0,60}[:>=])",
@@ -88,27 +88,27 @@ _OUTPUT = re.compile(
 )
 """A label that marks output, at the beginning of an answer: `Observation 3:`, `<tool_response>`, `[read] Result:`."""
 _PROMPT = re.compile(r"\S{0,40}[$#%>]")
-"""A last line that is a shell's prompt."""
+"""A last line that is a shell prompt."""
 _LEADS = re.compile(r"\W{0,3}[^\n:>\]]{1,40}[:>\]]")
 _NUMBER = re.compile(r"\d+")
 _GIVEN = re.compile(r"[\"'`(\[{][^\"'`)\]}]*[\"'`)\]}]|[\w.-]*/[\w./-]+")
-"""What differs from one answer to the next within the same frame: quoted words, brackets, paths."""
+"""Text that differs between answers of the same frame: quoted words, brackets, paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """What follows the assistant's words in the user's role."""
+    """A user message that follows the assistant's."""
 
     place: int
     text: str
     call: Call | None
-    """The action in the assistant's text; None where it only spoke."""
+    """The action in the assistant's text; None if there is none."""
     lead: str
     last: str
 
 
 def text_results(messages: Sequence[Message]) -> tuple[Answered, ...]:
-    """The user messages that bring tool output as text, in order, each with the action that it answers."""
+    """Return the user messages that contain tool output as text, in order, each with the action that it answers."""
     replies = list(_replies(messages))
     acts = [reply for reply in replies if reply.call is not None and not is_placeholder(reply.text)]
     if not replies:
@@ -139,10 +139,10 @@ def text_results(messages: Sequence[Message]) -> tuple[Answered, ...]:
 
 
 def read_as_tools(messages: Sequence[Message], results: Sequence[Answered] | None = None) -> tuple[Message, ...]:
-    """The same messages with actions read as tool calls and the answers to them as tool results.
+    """Return the messages with actions read as tool calls and the answers to them as tool results.
 
-    For readers that only look: what is sent stays as it was. Messages of other protocols are the same objects. The
-    `results` are the messages' `text_results`, where these are known already.
+    The result is for analysis only; what is sent stays unchanged. Messages of other protocols are the same objects.
+    `results` are the messages' `text_results`, if known already.
     """
     read = list(messages)
     for number, one in enumerate(text_results(messages) if results is None else results):
@@ -182,16 +182,16 @@ def _replies(messages: Sequence[Message]) -> list[_Reply]:
 
 
 def _shared(acts: Sequence[_Reply], edge: str) -> frozenset[str]:
-    """Beginnings or last lines that are common enough to be a program's."""
+    """Return beginnings or last lines that are frequent enough to be a program's."""
     counted = Counter(found for reply in acts if (found := cast("str", getattr(reply, edge))))
     least = max(_MANY, _MOST * len(acts))
     return frozenset(found for found, number in counted.items() if number >= least)
 
 
 def _lead(text: str) -> str:
-    """The label with which a text begins, without what changes from one answer to the next; empty where it has none.
+    """Return the label with which a text begins, without what differs between answers; empty if there is none.
 
-    A label ends with a mark, or is a first line of a few words that is no sentence.
+    A label ends with a mark, or is a first line of a few words that is not a sentence.
     """
     found = _LEADS.match(text.lstrip()[:_LEAD])
     if found:
@@ -202,7 +202,7 @@ def _lead(text: str) -> str:
 
 
 def _last(text: str) -> str:
-    """The last line of a text where it may be a prompt or a closing mark: short, and no sentence."""
+    """Return the last line of a text if it may be a prompt or a closing mark: short, and not a sentence."""
     line = text.rstrip()[-_EDGE:].rpartition("\n")[2].strip()
     if not line or len(line) > _LAST or "\n" not in text.strip():
         return ""
@@ -215,8 +215,8 @@ def _normal(text: str) -> str:
 
 
 def _is_data(text: str) -> bool:
-    """Whether a text is plainly no person's: several lines, neither the first nor the last nor most of them sentences;
-    or JSON."""
+    """Return whether a text is clearly not a person's: JSON, or several lines of which neither the first nor the last
+    nor most are sentences."""
     lines = [line for line in text[:_TEXT].splitlines() if line.strip()]
     if text.lstrip()[:1] in "{[" and isinstance(_json(text), dict | list):
         return True
@@ -234,14 +234,14 @@ def _is_sentence(line: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Action:
     start: int
-    """Where it begins in the text."""
+    """Position at which the action begins in the text."""
     name: str
     arguments: str
-    """As JSON."""
+    """Arguments as JSON."""
 
 
 def _action(text: str) -> _Action | None:
-    """The last action in what an assistant wrote."""
+    """Return the last action in an assistant's text."""
     before = max(0, len(text) - _TEXT)
     said = text[before:]
     found = _object(said) or _element(said) or _labelled(said) or _fenced(said)
@@ -249,7 +249,7 @@ def _action(text: str) -> _Action | None:
 
 
 def _object(text: str) -> _Action | None:
-    """A JSON object that names what is to be called, as the whole of a text or its end."""
+    """Return a JSON object that names a call, as the whole of a text or its end."""
     stripped = text.rstrip().removesuffix("```").rstrip()
     start = stripped.find("{")
     value = _json(stripped[start:]) if start >= 0 and stripped.endswith("}") else None
@@ -268,7 +268,7 @@ def _object(text: str) -> _Action | None:
 
 
 def _element(text: str) -> _Action | None:
-    """An element that ends the text, or all but a few words of it."""
+    """Return an element at the end of a text, or followed by only a few words."""
     closing = next(_CLOSING.finditer(text, max(0, text.rfind("</"))), None)
     if closing is None or len(_PROSE.findall(text[closing.end() :])) > 2 * _WORDS:
         return None
@@ -287,7 +287,7 @@ def _element(text: str) -> _Action | None:
 
 
 def _labelled(text: str) -> _Action | None:
-    """`Action: search[query]`, or `Action: search` with its input on the next line."""
+    """Return a labelled action: `Action: search[query]`, or `Action: search` with its input on the next line."""
     found = list(_LABEL.finditer(text))
     if not found:
         return None
@@ -305,7 +305,7 @@ def _labelled(text: str) -> _Action | None:
 
 
 def _fenced(text: str) -> _Action | None:
-    """A code block that ends the text, or that little follows."""
+    """Return a code block at the end of a text, or followed by only little text."""
     found = list(_FENCE.finditer(text))
     if not found or len(_PROSE.findall(text[found[-1].end() :])) > 2 * _WORDS:
         return None

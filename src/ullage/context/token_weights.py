@@ -1,26 +1,25 @@
 """Token weights of messages, estimated from what providers reported.
 
-Nothing is weighed or decided here.
+`Entry` is a message with its weight. `Fixed` is the weight of the system prompt, the tools and what the provider adds
+to a request, which no compaction can reduce. `read_fixed` makes a request of these, `Scale` weighs it.
 
-The system prompt, the tools and what the provider adds once: what no compaction can let go. Read here out of what
-people give as system prompt and tools; weighed by `weighing`.
+`Scale` weighs each message once, when it is added, next to the few messages that its weight depends on, and corrects
+their weights at once. The weights are therefore always those that the meter gives for the whole request.
 
-Each is weighed once, when it comes, beside the few that its weight depends on, and what it does to the weight of those
-is put right at once: the weights are always those that the meter gives for the whole request. What they add up to,
-`usage` says. Every number is the meter's.
+Most messages weigh the same wherever they are. The exceptions: with some providers a result carries its call's name;
+with some, results of calls made at once are one list; adjacent calls weigh less than separate ones; and thinking of a
+turn may no longer be sent once the user speaks again. The meter's rules know the amounts; this file only knows how far
+they reach.
 
-Most messages weigh the same wherever they stand. A result bears its call's name with some providers; results of calls
-made at once are one list with some; calls side by side weigh less than apart; and thinking of a turn may be shown no
-more once the user speaks again. How much each is, the meter's rules know: here is only how far they look.
+`parted` divides a message by category, so that each part can be weighed by itself. The weight of the message is then
+divided in the ratio of these weights, and the parts sum to it.
 
-A message is parted by category, so that each part can be weighed by itself; a whole is parted in the ratio of such
-weights, and the parts sum to it. Nothing is weighed here.
+`Anchored` is what the provider counted for a request. If messages were only added since, the report plus the weight of
+the new messages is the total. If messages were changed, the report still says how Ullage's count and the provider's
+differ. Implausible reports are ignored: some omit cached tokens, some count a request twice.
 
-A report is what the provider counted for a request. What was only added to since weighs that, and what was added is all
-that is weighed. Of what was changed since, the report tells still how our scale and the provider's differ. Reports that
-cannot be right are passed over: some leave out what was cached, some count a request twice.
-
-The seam between deciding what is let go and weighing what is left. `weighing` fulfils it, and so does a stand-in.
+`Remake` is the interface between the decision what to drop and the weighing of what is left. `Scale` implements it, and
+so does a stand-in for tests.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,59 +69,67 @@ __all__ = [
 ]
 
 Category = Literal["user", "assistant", "tool_calls", "tool_results", "images", "thinking", "summary", "system"]
-"""What the tokens of a message are spent on; `system` is for system messages that stand among the others."""
+"""What the tokens of a message are spent on. `system` is for system messages among the others."""
 
 Kind = Literal["message", "summary", "bridge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
+    """A message of a history with its weight."""
+
     native: object
-    """A provider's dict, an SDK's object or a neutral `Message`; handed back as it is."""
+    """The provider's dict, the SDK's object or a neutral `Message`, as it was given."""
     message: Message
-    """The same in neutral parts."""
+    """The same message in neutral parts."""
     weight: Count
-    """Its own framing included."""
+    """Tokens, including the message's own framing."""
     shares: Mapping[Category, int] = field(default_factory=dict[Category, int])
-    """What the weight is spent on; they sum to it."""
+    """The weight by category. The shares sum to it."""
     pinned: bool = False
-    """Whether it stays as it is, whatever is let go."""
+    """Whether no compaction may change the message."""
     kind: Kind = "message"
-    """A summary stands for what was let go; a bridge is a word of the assistant's between two turns of the user's."""
+    """A summary replaces dropped messages. A bridge is a short message between two turns of the same side."""
     record: str | None = None
-    """The id under which the session's file has it; None where there is no session."""
+    """Id of the message in the session's file; None without a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolWeight:
+    """Weight of one tool definition."""
+
     name: str
     server: str | None
-    """Whose it is, where its name says so: `github` in `github__search` and in `mcp__github__search`."""
+    """Server of the tool, if its name tells: `github` in `github__search` and in `mcp__github__search`."""
     weight: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
+    """Weight of the fixed part of a request: system prompt and tools."""
+
     system_prompt: Count = ZERO
-    """With what the provider adds to every request."""
+    """System prompt, including what the provider adds to every request."""
     tool_definitions: Count = ZERO
-    """With what the presence of any tool adds."""
+    """Tool definitions, including what the presence of any tool adds."""
     tools: tuple[ToolWeight, ...] = ()
-    """One a definition; beside them the tool definitions weigh what their presence adds."""
+    """One weight for each definition. What the presence of tools adds is in `tool_definitions` only."""
 
     @property
     def total(self) -> Count:
+        """Weight of the whole fixed part."""
         return self.system_prompt + self.tool_definitions
 
 
 def read_fixed(system: object, tools: Sequence[object], format: Format) -> Request:  # noqa: A002
-    """A request that has nothing but a system prompt and tools, as the format writes them."""
+    """Return a request that contains only a system prompt and tools in the given format."""
     body = plain({**_SYSTEMS[format](system), "tools": list(tools)})
     return read_request(body, format)
 
 
 def fixed_of(request: Request, weight: Weight) -> Fixed:
-    """Of the weight of such a request; where the format has the system prompt among the messages, of its first."""
+    """Return the fixed weights from the weight of such a request. A format may have the system prompt in the first
+    message."""
     own = weight.messages[: len(request.messages)]
     tools = tuple(
         ToolWeight(name=tool.name, server=_server_of(tool.name), weight=count)
@@ -136,7 +143,7 @@ def fixed_of(request: Request, weight: Weight) -> Fixed:
 
 
 def _chat_system(system: object) -> dict[str, object]:
-    """A text, the parts of one, a message, or several."""
+    """Read a system prompt: text, parts, a message, or several messages."""
     if not system:
         return {"messages": []}
     several = cast("list[object]", system) if isinstance(system, list) else [system]
@@ -168,16 +175,16 @@ def _server_of(name: str) -> str | None:
 
 
 def unsettled(messages: Sequence[Message], since: int) -> int:
-    """The first message that may weigh otherwise, now that those from `since` on are there too."""
+    """Return the first message whose weight may change now that the messages from `since` on are added."""
     return min(_batch(messages, since), _turn(messages, since))
 
 
 def beside(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
-    """What must stand before those from `start` on for them to weigh what they weigh in the whole: the message before
-    them, those of the same role that it follows, and the calls that they answer."""
+    """Return the messages before `start` that are needed so that the messages from there on weigh the same as in the
+    whole: the message before them, those of the same role that it follows, and the calls that they answer."""
     near = max(0, start - 1)
     if start < len(messages) and messages[near].role == messages[start].role:
-        # Several become one in the prompt with some formats and models, and each weighs what it adds to those before.
+        # With some formats and models several become one in the prompt, and each weighs what it adds to those before.
         while near and messages[near - 1].role == messages[near].role:
             near -= 1
     wanted = set(_answered(messages[start:])) - set(_called(messages[near:]))
@@ -192,8 +199,8 @@ def beside(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
 
 
 def behind(messages: Sequence[Message], end: int) -> tuple[Message, ...]:
-    """What must stand after those before `end`, where there is a seam, for them to weigh what they weigh in the whole:
-    the message after them, and the last by which a provider may tell that the user has spoken since."""
+    """Return the messages after the seam `end` that are needed so that the messages before it weigh the same as in the
+    whole: the next message, and the last ones that tell a provider that the user has spoken since."""
     near, told = messages[end : end + 1], list[int]()
     for speaks in (_is_user, _brings_nothing, _says):
         latest = (at for at in range(len(messages) - 1, end, -1) if _is_user(messages[at]) and speaks(messages[at]))
@@ -202,12 +209,12 @@ def behind(messages: Sequence[Message], end: int) -> tuple[Message, ...]:
 
 
 def seam(messages: Sequence[Message], start: int) -> int:
-    """The first place from `start` on where no calls and results go on that began before it."""
+    """Return the first place from `start` on where no group of calls and results continues."""
     return next((at for at in range(start, len(messages)) if _batch(messages, at) == at), len(messages))
 
 
 def _batch(messages: Sequence[Message], since: int) -> int:
-    """Where calls and results begin that the new message goes on with."""
+    """Return where the calls and results begin that the new message continues."""
     parts = messages[since].parts if since < len(messages) else ()
     at = since
     if _holds(parts, ToolResult):
@@ -224,10 +231,10 @@ def _before(messages: Sequence[Message], at: int, kind: type[ToolCall] | type[To
 
 
 def _turn(messages: Sequence[Message], since: int) -> int:
-    """The first thinking of the turn that the new messages end, where they are the user's.
+    """Return the first thinking of the turn that the new messages end, if they are the user's.
 
-    To some providers a result that the user's role carries ends nothing, to others it does; then the stretch since the
-    role's last message is all that can change.
+    For some providers a result in the user's role does not end a turn, for others it does; in the latter case only the
+    messages since the last one of that role can change.
     """
     new = [message for message in messages[since:] if message.role == "user"]
     if not new:
@@ -276,13 +283,13 @@ _SUMMARY = "<context_summary>"
 
 
 def kind_of(message: Message) -> Kind:
-    """A summary is told by how its text begins: a history from outside says nothing else of it."""
+    """Recognise a summary by the beginning of its text, since a history from outside has no other mark."""
     first = message.parts[0] if message.role == "user" and message.parts else None
     return "summary" if isinstance(first, Text) and first.text.lstrip().startswith(_SUMMARY) else "message"
 
 
 def parted(message: Message, kind: Kind) -> dict[Category, Message]:
-    """The message's parts by what they are, each category as a message of its own."""
+    """Divide a message into categories, each as a message of its own."""
     found: dict[Category, list[Part]] = {}
     for category, part in _told_apart(message, kind):
         found.setdefault(category, []).append(part)
@@ -292,7 +299,7 @@ def parted(message: Message, kind: Kind) -> dict[Category, Message]:
 
 
 def apportioned(total: int, parts: Sequence[int]) -> tuple[int, ...]:
-    """`total` in the ratio of the parts, in whole numbers that sum to it; evenly where all parts are nothing."""
+    """Divide `total` in the ratio of the parts, in whole numbers that sum to it; evenly if all parts are 0."""
     whole = sum(parts)
     ratio = parts if whole else (1,) * len(parts)
     reached = bounds = 0
@@ -306,7 +313,7 @@ def apportioned(total: int, parts: Sequence[int]) -> tuple[int, ...]:
 
 
 def _told_apart(message: Message, kind: Kind) -> Iterator[tuple[Category, Part]]:
-    """What stands beside a part and has no kind of its own belongs to that part."""
+    """Yield the parts with their categories. A part without a category of its own belongs to the part beside it."""
     own = _of_role(message, kind)
     category = own
     for part in message.parts:
@@ -340,7 +347,7 @@ def _of_part(part: Part, own: Category) -> Category:
 
 
 def _of_result(result: ToolResult) -> Iterator[tuple[Category, Part]]:
-    """A result without the media in it, and those."""
+    """Yield a result without its media, and the media."""
     media = tuple(part for part in result.parts if isinstance(part, Media))
     rest = tuple(part for part in result.parts if not isinstance(part, Media))
     yield "tool_results", replace(result, parts=rest) if media else result
@@ -351,34 +358,34 @@ def _of_result(result: ToolResult) -> Iterator[tuple[Category, Part]]:
 class Remake(Protocol):
     @property
     def format(self) -> Format:
-        """In which every message of the history is written."""
+        """Format of every message of the history."""
         ...
 
     def entries(self, natives: Sequence[object], after: Sequence[Entry] = ()) -> Steps[tuple[Entry, ...]]:
-        """Entries for new messages."""
+        """Return entries for new messages that follow `after`."""
         ...
 
     def remade(self, entry: Entry, native: object) -> Entry:
-        """The same entry with another message in it, read and weighed; pinned, kind and record are as they were."""
+        """Return the entry with another message in it, read and weighed; `pinned`, `kind` and `record` are kept."""
         ...
 
     def count(self, text: str) -> int:
-        """The tokens of a plain text."""
+        """Return the tokens of a plain text."""
         ...
 
 
 _AT_ONCE = 8
-"""Messages that are weighed before others are let in; what is long in one of them is counted in steps of its own."""
+"""Messages weighed in one step. A long message is counted in steps of its own."""
 
 _STRETCH = 32
-"""The same for messages of a turn that is over, which were weighed already and may weigh otherwise now."""
+"""Messages weighed in one step when their turn is over and their known weight may have changed."""
 
 _WORD = "tokens"
-"""A text like any other."""
+"""A sample text."""
 
 
 class Scale:
-    """Weighs the messages of one format for one model; a model that nobody knows is weighed within a wide band."""
+    """Weighs the messages of one format for one model. For an unknown model the error band is wide."""
 
     __slots__ = ("_counted_as", "format", "meter", "model")
 
@@ -389,10 +396,10 @@ class Scale:
         self._counted_as = model if meter.models.get(model) is not None else unheard(model)
 
     def fixed(self, system: object = None, tools: Sequence[object] = (), entries: Sequence[Entry] = ()) -> Steps[Fixed]:
-        """What the system prompt, each tool and the request itself weigh, natives of the format all.
+        """Weigh the system prompt, each tool and the request itself, given in the format's form.
 
-        Some of that depends on whether there is a system message among the entries, or a document that is to be cited:
-        ask again when the first of its kind joins them, as when the system prompt or the tools change.
+        The result can depend on whether the entries contain a system message or a document to be cited. Call it again
+        when the first of its kind is added, and when the system prompt or the tools change.
         """
         given = read_fixed(system, tools, self.format)
         among = tuple(entry.message for entry in entries if changes_framing(entry.message))
@@ -400,13 +407,13 @@ class Scale:
         return fixed_of(given, (yield from self.meter.weigh_steps(request, self._counted_as)))
 
     def entries(self, natives: Sequence[object], after: Sequence[Entry] = ()) -> Steps[tuple[Entry, ...]]:
-        """Entries for new natives that follow `after`."""
+        """Return entries for new messages that follow `after`."""
         return (yield from self.grown(after, natives))[len(after) :]
 
     def grown(self, before: Sequence[Entry], natives: Sequence[object]) -> Steps[tuple[Entry, ...]]:
-        """A history with new natives at its end. Of the entries that were there before, those that now weigh otherwise
-        are made anew (of the results of calls made at once, the first; of a turn that is over, thinking that is shown
-        no more) and all others are the same objects."""
+        """Return a history with new messages at its end. Earlier entries whose weight changes are made anew (the first
+        of the results of calls made at once, thinking of a finished turn that is no longer sent); all others stay the
+        same objects."""
         whole = tuple(before)
         for start in range(0, len(natives), _AT_ONCE):
             fresh = map(self._unweighed, natives[start : start + _AT_ONCE])
@@ -415,7 +422,7 @@ class Scale:
         return whole
 
     def together(self, entries: Sequence[Entry]) -> Steps[tuple[Entry, ...]]:
-        """Entries that were put side by side anew, at the weights they have there."""
+        """Return entries with the weights that they have side by side."""
         whole: tuple[Entry, ...] = ()
         for start in range(0, len(entries), _AT_ONCE):
             whole = yield from self._weighed((*whole, *entries[start : start + _AT_ONCE]), len(whole))
@@ -423,33 +430,33 @@ class Scale:
         return whole
 
     def remade(self, entry: Entry, native: object) -> Entry:
-        """The same entry with another message in its place, at the weight by which the two differ."""
+        """Return the entry with another message, its weight corrected by the difference of the two."""
         message = read_message(native, self.format)
         weight = _moved(entry.weight, self._alone(entry.message), self._alone(message))
         changed = replace(entry, native=native, message=message, weight=weight)
         return replace(changed, shares=self._shares(changed))
 
     def count(self, text: str) -> int:
-        """The tokens of a plain text, the middle of the band."""
+        """Return the tokens of a plain text, at the middle of the error band."""
         return self.meter.count(text, self._counted_as).tokens
 
     @property
     def has_vocabulary(self) -> bool:
-        """Whether texts are counted with the model's own."""
+        """Whether texts are counted with the model's own vocabulary."""
         return self.meter.count("a", self._counted_as).method is Method.EXACT
 
     def around(self, answer: Message) -> int:
-        """What stands around an answer that is sent back, and was no output of it. Claude's output has its frame in
-        it, as recorded sessions show."""
+        """Return the tokens of framing around an answer that is sent back, which were not in its output count. Claude's
+        output count includes the frame, as recorded sessions show."""
         match = self.meter.models.get(self.model)
         is_claude = match is not None and match.card.provider == "anthropic"
         return 0 if is_claude else self._alone(replace(answer, parts=())).tokens
 
     def learn(self, ours: Count, reported: int) -> None:
-        """Takes the provider's own count of what was just weighed here, as a lesson for what is weighed next.
+        """Adjust the estimate to the provider's count of what was just weighed.
 
-        For a model whose texts can only be estimated: the calibrated ones were measured on more than one history tells
-        (taught by a recorded session of Claude, call after call, they came to be 0.50 % off instead of 0.36 %).
+        Only for a model whose texts are estimated: calibrated estimates rest on more data than one history
+        (adjusted call after call by a recorded session of Claude, their error rose from 0.36 % to 0.50 %).
         """
         if self.meter.count(_WORD, self._counted_as).method is Method.ESTIMATED:
             self.meter.learn(ours, reported, self._counted_as)
@@ -459,10 +466,10 @@ class Scale:
         return Entry(native=native, message=message, weight=ZERO, kind=kind_of(message))
 
     def _weighed(self, entries: tuple[Entry, ...], since: int) -> Steps[tuple[Entry, ...]]:
-        """All entries, those from `since` on weighed and those before put right.
+        """Weigh the entries from `since` on and correct the ones before.
 
-        What was weighed before is compared with what it would weigh now without the new: the meter may have learnt
-        something since, and that alone is no reason to make it anew.
+        An earlier weight is compared with what the entry would weigh now without the new ones: the meter may have
+        learnt since, which alone is no reason to make the entry anew.
         """
         messages = [entry.message for entry in entries]
         start = unsettled(messages, since)
@@ -474,7 +481,7 @@ class Scale:
         return (*entries[:start], *(yield from self._with_weights(entries[start:], weights)))
 
     def _weigh(self, messages: Sequence[Message], start: int) -> Steps[tuple[Count, ...]]:
-        """What the messages from `start` on weigh, some at a time: each stretch beside what its weight depends on."""
+        """Weigh the messages from `start` on in steps, each stretch next to what its weight depends on."""
         weights = list[Count]()
         while start < len(messages):
             end = seam(messages, start + _STRETCH)
@@ -502,8 +509,8 @@ class Scale:
         return replace(changed, shares=self._shares(changed))
 
     def _shares(self, entry: Entry) -> dict[Category, int]:
-        """Thinking is what the message would weigh less without it, for it may weigh nothing; the rest in the ratio of
-        what each kind of part weighs alone."""
+        """Divide an entry's weight by category. Thinking is the difference that its removal would make, since it may
+        weigh nothing. The rest is divided in the ratio of what each kind of part weighs alone."""
         parts = parted(entry.message, entry.kind)
         tokens, shares = entry.weight.tokens, dict[Category, int]()
         if len(parts) > 1 and parts.pop("thinking", None):
@@ -521,7 +528,7 @@ class Scale:
 
 
 def changes_framing(message: Message) -> bool:
-    """Whether what is added once a request may depend on the message."""
+    """Return whether the message may change what the provider adds once to a request."""
     inner = (part for one in message.parts for part in (one.parts if isinstance(one, ToolResult) else (one,)))
     return message.role in ("system", "developer") or (
         message.role != "assistant" and any(isinstance(part, Unknown) for part in inner)
@@ -533,7 +540,7 @@ def _unless_equal(known: Count, without: Count, now: Count) -> Count:
 
 
 def _moved(weight: Count, before: Count, now: Count) -> Count:
-    """A weight that was `before` when it stood alone, and is `now`."""
+    """Correct a weight by the change from `before` to `now`."""
     if weight == before:
         return now
     tokens = max(0, weight.tokens - before.tokens + now.tokens)
@@ -543,19 +550,19 @@ def _moved(weight: Count, before: Count, now: Count) -> Count:
 
 
 _JUMP = 1.6
-"""A report that is so many times what was expected, or less than that part of it, is a mistake."""
+"""A report more than this many times what was expected, or less than that fraction of it, is a mistake."""
 _NEAR = 1.1
-"""The band of our own weight, so many times: a report within it is believed whatever was expected."""
+"""Factor of Ullage's own error band. A report within it is accepted whatever was expected."""
 _REPLY_BAND = 12
-"""Tokens by which an answer differed as output and as input: in 19 of 20 answers of one recorded session of Claude."""
+"""Tokens by which an answer differed as output and as input in 19 of 20 answers of one recorded session of Claude."""
 _LESSON = 1_000
-"""Tokens under which a growth says more of framing than of text."""
+"""Tokens below which a growth says more about framing than about text."""
 _SPAN = 0.25
-"""The part of a request by which another must be smaller for the two to tell what grows from what is added once."""
+"""Share by which two requests must differ in size to tell what grows with the text from what is added once."""
 
 
 def summed(entries: Sequence[Entry]) -> Count:
-    """What entries weigh together; as `total` of their weights, for a thousand of them before every call of a model."""
+    """Return the total weight of entries. Faster than `total`, for a thousand entries before every call of a model."""
     weights = [entry.weight for entry in entries]
     methods = {weight.method for weight in weights}
     return Count(
@@ -568,20 +575,20 @@ def summed(entries: Sequence[Entry]) -> Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchored:
-    """A report of the provider's, and what it was of."""
+    """A report of the provider and the request that it is for."""
 
     tokens: Count
-    """Of what was sent, as reported, and of the answer that came back."""
+    """Tokens of what was sent, as reported, and of the answer."""
     fixed: Fixed
     entries: tuple[Entry, ...]
     """What was sent, and the answer."""
     own: Count
-    """What we weigh for both."""
+    """Ullage's weight of both."""
     least: tuple[int, int]
-    """The smallest request that was reported on with the same system prompt and tools: ours, and the provider's."""
+    """The smallest reported request with the same system prompt and tools: Ullage's count and the provider's."""
 
     def weigh(self, fixed: Fixed, entries: Sequence[Entry]) -> Count:
-        """What a history weighs as the provider counts."""
+        """Return the weight of a history as the provider counts it."""
         sent = len(self.entries)
         if fixed == self.fixed and tuple(entries[:sent]) == self.entries:
             grown = self.tokens + summed(entries[sent:])
@@ -589,10 +596,11 @@ class Anchored:
         return self._carried_over(fixed, entries)
 
     def _carried_over(self, fixed: Fixed, entries: Sequence[Entry]) -> Count:
-        """Along the line on which the reports lie; as unsure as our own weight of what is new or no longer there."""
+        """Estimate along the line through the reports, with the uncertainty of Ullage's weight of new and removed
+        messages."""
         own = fixed.total + summed(entries)
         tokens = max(0, round(self.tokens.tokens + self.slope * (own.tokens - self.own.tokens)))
-        # What the entries weigh that are in one and not in the other.
+        # The weight of the entries that are in only one of the two.
         before = self.entries
         was, there = {id(entry) for entry in before}, {id(entry) for entry in entries}
         gone = (entry.weight.tokens for entry in before if id(entry) not in there)
@@ -604,7 +612,7 @@ class Anchored:
 
     @property
     def slope(self) -> float:
-        """What the provider counts for a token of ours, as far as our band allows; the rest is added once."""
+        """The provider's count for each token of Ullage's, within Ullage's error band. The rest is added once."""
         ours, reported = self.least
         own = self.own.tokens
         told = own - ours > _SPAN * own
@@ -621,13 +629,13 @@ def observe(  # noqa: PLR0913 - what was sent, what came back, and what was know
     answer: Sequence[Entry] = (),
     before: Anchored | None = None,
 ) -> Anchored | None:
-    """What to go by from now on, after a call of the model: a new anchor, or the one before where the report cannot be
-    right or there is none. What grew since the one before is a lesson for the scale."""
+    """Return the anchor after a call of the model: a new one, or the one before if the report is implausible or
+    missing. The growth since the anchor before adjusts the scale."""
     own, reported = fixed.total + summed(sent), usage.input
     if reported is None or not _is_plausible(reported, own, before.weigh(fixed, sent) if before else None):
         return before
     if before is not None:
-        # What grew since, as the provider counts it and as we do.
+        # The growth since then, as the provider counts it and as Ullage does.
         known = len(before.entries)
         if fixed == before.fixed and tuple(sent[:known]) == before.entries:
             ours = summed(sent[known:])
@@ -648,15 +656,16 @@ def _is_plausible(reported: int, own: Count, expected: Count | None) -> bool:
     if own.low / _NEAR <= reported <= own.high * _NEAR:
         return True
     if expected is None:
-        # Nothing is known yet of what the provider adds out of sight: only too little can be told.
+        # What the provider adds unseen is not known yet, so that only a report that is too low can be detected.
         return reported * _JUMP >= own.low
     return expected.tokens / _JUMP <= reported <= expected.tokens * _JUMP
 
 
 def _reply(scale: Scale, usage: Usage, answer: Sequence[Entry]) -> Count:
-    """The answer as input, by its output where that lies in our band: thinking that is not sent back is no input, and
-    an answer that was broken off reports little. With the model's own vocabulary we know better: an answer that was
-    held to a schema may have been made of more tokens than it is read as."""
+    """Return the weight of the answer as input, taken from its output count if that is within Ullage's error band.
+    Thinking that is not sent back is no input, and an answer that was broken off reports little. With the model's own
+    vocabulary Ullage's count is better: an answer that was held to a schema may have had more tokens as output than as
+    input."""
     own, output = summed(answer), usage.output
     if scale.has_vocabulary or output is None:
         return own

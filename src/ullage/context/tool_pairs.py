@@ -1,16 +1,16 @@
 """Pairs tool calls with their results, and groups messages that must stay together.
 
-By the call's id where there is one; where there is none (Gemini, older clients), by name and order among the calls
-of the turn before. Histories that are broken are read as well as they can be: a result may have no call, a call no
-result, and an id may come again in a later turn.
+A result is paired by the call's id. If there is none (Gemini, older clients), it is paired by name and order among the
+calls of the turn before. Broken histories are read as well as possible: a result may have no call, a call may have no
+result, and an id may be used again in a later turn.
 
-A seam is a place between two messages where what lies before can be let go and what lies behind still makes sense to
-the provider. Each rule below names messages that hold together, first and last; a seam is where none of them would be
-torn. The rules look at neutral messages and are the same for every format; where only one format has such a thing, the
-rule says so. What must stay of the messages before a seam is not decided here.
+A seam is a place between two messages at which the earlier ones can be dropped and the later ones still make sense to
+the provider. Each rule below yields a first and a last message that belong together; a seam is a place that separates
+none of them. The rules use neutral messages and are the same for every format; rules for one format say so. Which
+messages before a seam must stay is decided in `boundaries`.
 
-Which call it came from, how much it was, and how to get it back, in as few words as a model needs. Nothing is counted
-here.
+A placeholder says which call a result came from, how large it was and how to get it back, in as few words as a model
+needs. Tokens are not counted here.
 """
 
 import re
@@ -48,28 +48,28 @@ __all__ = [
 
 _ID_OF_CALL = {"mcp_approval_request": "id"}
 _ID_OF_RESULT = {"mcp_approval_response": "approval_request_id"}
-"""Items of Responses that belong together by another key than `call_id`."""
+"""Items of Responses that are paired by another key than `call_id`."""
 _ASKED = ("action", "operation", "arguments")
-"""Where such an item says what it asks for."""
+"""Keys under which such an item has its arguments."""
 _PICTURED = "computer_call"
-"""Its result is a picture and can be nothing else."""
+"""An item whose result is always an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Call:
-    """One of a history, and no other's equal: what it asks for may have been asked before."""
+    """A call of a history. Calls are compared by identity, since the same arguments may occur twice."""
 
     place: int
-    """Of its message."""
+    """Place of its message."""
     name: str
     arguments: str
     id: str | None = None
     takes_text: bool = True
-    """Whether its result may be a plain text."""
+    """Whether its result may be plain text."""
 
     @property
     def asked(self) -> Json:
-        """The arguments, read; None where they are no JSON."""
+        """The parsed arguments; None if they are not JSON."""
         try:
             return cast("Json", loads(self.arguments))
         except (ValueError, RecursionError):
@@ -79,15 +79,15 @@ class Call:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     place: int
-    """Of the result's message."""
+    """Place of the result's message."""
     call: Call | None
-    """None where nothing before it asked for it."""
+    """The call; None if no earlier call asked for the result."""
     result: ToolResult | None = None
-    """None where it is of a kind that no reader knows."""
+    """The result; None if it is of an unknown kind."""
     nth: int = 0
-    """Among the results of its message."""
+    """Number among the results of its message, from 0."""
     as_text: bool = False
-    """Whether the message is a text in the user's role that brings output."""
+    """Whether the message is output as text in the user's role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,12 @@ class Pairing:
     answered: tuple[Answered, ...]
     """Every result, in order."""
     unanswered: tuple[Call, ...]
-    """Every call without one, in order."""
+    """Every call without a result, in order."""
 
 
 def pair(messages: Sequence[Message], apart: Collection[int] = ()) -> Pairing:
-    """`apart` are places before which something was lost: what the assistant says there is another turn."""
+    """Pair the calls of a history with their results. `apart` are places before which messages were lost: an assistant
+    message there begins another turn."""
     work, before = _Work(), None
     for place, message in enumerate(messages):
         if message.role == "assistant" and (before != "assistant" or place in apart):
@@ -112,9 +113,9 @@ def pair(messages: Sequence[Message], apart: Collection[int] = ()) -> Pairing:
 @dataclass(slots=True)
 class _Work:
     waiting: defaultdict[str, list[Call]] = field(default_factory=lambda: defaultdict[str, list[Call]](list))
-    """By id; an id that comes again is answered from the latest call back."""
+    """Calls by id. An id that is used again is answered from the latest call back."""
     loose: list[Call] = field(default_factory=list[Call])
-    """Of the latest turn, those that may be answered without an id."""
+    """Calls of the latest turn that may be answered without an id."""
     answered: list[Answered] = field(default_factory=list[Answered])
     unanswered: dict[Call, None] = field(default_factory=dict[Call, None])
 
@@ -134,7 +135,7 @@ class _Work:
                     pass
 
     def _read_item(self, place: int, item: Json) -> None:
-        """An item of Responses that no reader knows."""
+        """Read an item of Responses of an unknown kind."""
         kind = item.get("type") if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(kind, str):
             return
@@ -165,7 +166,7 @@ class _Work:
         return call
 
     def _in_order(self, identity: str | None, name: str | None) -> Call | None:
-        """Where either side has no id: the first of that name, or the first of all."""
+        """Return the call for a result if either has no id: the first of that name, or the first of all."""
         able = (call for call in self.loose if identity is None or call.id is None)
         first = next(able, None)
         if first is None or first.name == name:
@@ -174,12 +175,13 @@ class _Work:
 
 
 Span = tuple[int, int]
-"""The places of the first and the last of some messages that hold together."""
+"""Places of the first and the last of messages that belong together."""
 Rule = Callable[[Sequence[Message]], Iterator[Span]]
 
 
 def groups(messages: Sequence[Message], pairing: Pairing, results: Sequence[Answered] = ()) -> tuple[range, ...]:
-    """The places of what is only let go together, in order; `results` are those that arrive as text."""
+    """Return the places of messages that can only be dropped together, in order. `results` are those that arrive as
+    text."""
     return tuple(range(first, end) for first, end in pairwise(_seams(messages, pairing, results)))
 
 
@@ -193,8 +195,8 @@ def _seams(messages: Sequence[Message], pairing: Pairing, results: Sequence[Answ
 
 
 def _answers(pairing: Pairing) -> Iterator[Span]:
-    """A call and its result, and so all the calls of a turn and all their results, those of a provider's own tools too.
-    A result without a call stays behind what it stood behind: no tail begins with one."""
+    """Yield the spans of calls and results: all calls of a turn and all their results, also of a provider's own tools.
+    A result without a call stays behind the message before it: no tail begins with one."""
     for one in pairing.answered:
         if one.call is not None:
             yield one.call.place, one.place
@@ -203,8 +205,8 @@ def _answers(pairing: Pairing) -> Iterator[Span]:
 
 
 def _items(messages: Sequence[Message]) -> Iterator[Span]:
-    """Responses: what the model says at once stands in items of their own. All that follow reasoning need it, and calls
-    that were made together are answered together."""
+    """Yield the spans of Responses items. An answer consists of several items: those that follow reasoning need it, and
+    calls made together are answered together."""
     for role, places in groupby(range(len(messages)), key=lambda place: messages[place].role):
         said = list(places)
         if role == "assistant" and len(said) > 1 and any(_leads(messages[place]) for place in said):
@@ -212,7 +214,8 @@ def _items(messages: Sequence[Message]) -> Iterator[Span]:
 
 
 def _captions(messages: Sequence[Message]) -> Iterator[Span]:
-    """A picture and what the user says of it; or a result that could only be shown as the user's picture."""
+    """Yield the spans of an image and what the user says about it, or of a result that could only be shown as a user's
+    image."""
     for place, message in enumerate(messages):
         if not is_picture(message):
             continue
@@ -223,7 +226,8 @@ def _captions(messages: Sequence[Message]) -> Iterator[Span]:
 
 
 def _instructions(messages: Sequence[Message]) -> Iterator[Span]:
-    """What the system says on the way stands behind a turn; Anthropic takes it nowhere else."""
+    """Yield the spans of system messages within a history and the turn before, the only place where Anthropic accepts
+    them."""
     for place in range(leading(messages) + 1, len(messages)):
         if is_instruction(messages[place]):
             yield place - 1, place
@@ -233,7 +237,7 @@ _RULES: tuple[Rule, ...] = (_items, _captions, _instructions)
 
 
 def leading(messages: Sequence[Message]) -> int:
-    """How many messages of the system's stand before all others (OpenAI)."""
+    """Return the number of system messages before all others (OpenAI)."""
     return next((place for place, one in enumerate(messages) if not is_instruction(one)), len(messages))
 
 
@@ -242,19 +246,19 @@ def is_instruction(message: Message) -> bool:
 
 
 def speaks(message: Message) -> bool:
-    """Whether it is a turn of the user's own, and brings no results."""
+    """Return whether a message is a turn of the user's own, without results."""
     return message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts)
 
 
 def is_picture(message: Message) -> bool:
-    """Whether the user shows something and says nothing."""
+    """Return whether the user shows media and says nothing."""
     if not speaks(message) or not any(isinstance(part, Media) for part in message.parts):
         return False
     return not any(isinstance(part, Text) and part.text.strip() for part in message.parts)
 
 
 def _leads(message: Message) -> bool:
-    """Whether it is reasoning alone, or calls."""
+    """Return whether a message contains only reasoning or calls."""
     kinds = {type(part) for part in message.parts}
     return ToolCall in kinds or (Thinking in kinds and kinds <= {Thinking, Unknown})
 
@@ -263,46 +267,49 @@ _MARK = "let go to make room"
 _LONGEST = 1_000
 """Characters that a placeholder never has."""
 _VALUE, _ARGUMENTS, _QUERY = 60, 160, 80
-"""Characters that are shown of one argument, of all, and of what to search for."""
+"""Characters that are shown of one argument, of all arguments, and of a query."""
 _SPOKEN = re.compile(
     r"<(feedback|answer|user_(?:message|feedback|query|input|instructions?|reply|response|answer))>(.*?)</\1>",
     re.DOTALL,
 )
-"""Elements in which programs hand on what the user says."""
+"""Elements in which programs pass on what the user says."""
 _ELEMENT = re.compile(
     r"<(environment_details|system[-_]reminder|additional_data|context|file_content)>.*?</\1>", re.DOTALL
 )
 """Elements that programs put beside them."""
 _FRAME, _FRAMED = 600, 50_000
-"""Characters around such elements at most, and of the whole: a file that has one somewhere says nothing by it."""
+"""Most characters around such elements, and most of the whole text: a file that contains one somewhere does not
+count."""
 _GAP = re.compile(r"\[… ([\d,]+) tokens ")
 _WHOLE_GAP = re.compile(rf"\[… [^\n]*?{_MARK}[^\n]* …\]")
 
 
 def placeholder(call: Call, tokens: int, parts: Sequence[Part], *, recalls: bool) -> str:
-    """For the whole result of a call."""
+    """Return the line that replaces the whole result of a call."""
     how = f"{_recall(query_of(call))} brings them back" if recalls and tokens else "call it again if needed"
     return f"[{_shown(call)} gave {_size(tokens, parts)}, {_MARK}; {how}]"
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether nothing but the line is left, and perhaps a note behind it."""
+    """Return whether a text is only a placeholder, possibly with a note."""
     return text.startswith("[") and _MARK in text[:_LONGEST].partition("\n")[0]
 
 
 def is_marked(text: str) -> bool:
-    """Whether something of it was let go."""
+    """Return whether part of a text was dropped."""
     return _MARK in text
 
 
 def gap(tokens: int, parts: Sequence[Part], query: str | None) -> str:
-    """For the middle of a long text, and what was shown beside it; with what to search for where that can be done."""
+    """Return the text of a gap: for the middle of a long text and the media beside it, with a query if it can be
+    searched."""
     how = "" if query is None else f"; {_recall(query)} brings them back"
     return f"[… {_size(tokens, parts)} {_MARK}{how} …]"
 
 
 def with_note(text: str, note: str) -> str:
-    """The text with a note right behind its last gap, so that its end stays its end; behind all of a placeholder."""
+    """Return the text with a note behind its last gap, so that its end stays its end, or at the end of a
+    placeholder."""
     gaps = list(_WHOLE_GAP.finditer(text))
     if not gaps:
         return f"{text}\n{note}"
@@ -311,12 +318,12 @@ def with_note(text: str, note: str) -> str:
 
 
 def lost_in(text: str) -> int:
-    """The tokens that gaps in a text stand for."""
+    """Return the tokens that the gaps in a text stand for."""
     return sum(int(found[1].replace(",", "")) for found in _GAP.finditer(text))
 
 
 def text_of(result: ToolResult, format: Format) -> str:  # noqa: A002
-    """What a result says, in one text. Gemini's are objects; of one that holds a text and nothing else, that text."""
+    """Return the text of a result. Gemini's results are objects; of one that contains only a text, that text."""
     text = join_texts(result.parts)
     held = _read(text) if format is Format.GEMINI else None
     only = next(iter(held.values())) if isinstance(held, dict) and len(held) == 1 else None
@@ -324,15 +331,15 @@ def text_of(result: ToolResult, format: Format) -> str:  # noqa: A002
 
 
 def said_in(text: str) -> str:
-    """What to search for to find a text again: its first words."""
+    """Return a query that finds a text again: its first words."""
     words = " ".join(text[: 4 * _QUERY].split())
     return words if len(words) <= _QUERY else words[:_QUERY].rsplit(" ", 1)[0]
 
 
 def spoken_in(text: str) -> str | None:
-    """What the user says in an answer of a program to the model, where that is what the answer is for.
+    """Return what the user says in a program's answer to the model, if the answer is for that purpose.
 
-    Cline and its kin put an interruption, or the reply to a question, into an element of a tool's result.
+    Cline and similar programs put an interruption, or the reply to a question, into an element of a tool's result.
     """
     said = "\n\n".join(one[2].strip() for one in _SPOKEN.finditer(text)) if len(text) <= _FRAMED else ""
     if not said.strip():
@@ -342,7 +349,7 @@ def spoken_in(text: str) -> str | None:
 
 
 def query_of(call: Call) -> str:
-    """What to search for to find the result of a call again: what it was given, of a path its end."""
+    """Return a query that finds the result of a call again: its arguments; of a path, the end."""
     words = " ".join(map(_brief, _leaves(_read(call.arguments))))
     return said_in(words) or call.name
 
@@ -378,7 +385,7 @@ def _written(value: Json) -> str:
 
 
 def _narrowed(value: str) -> str:
-    """Without its middle where it is long: the end of a path tells more than its beginning."""
+    """Shorten a long value by its middle, since the end of a path says more than its beginning."""
     return value if len(value) <= _VALUE else f"{value[: _VALUE // 3]}…{value[-_VALUE // 2 :]}"
 
 
@@ -387,7 +394,7 @@ def _clipped(text: str, most: int) -> str:
 
 
 def _read(arguments: str) -> Json:
-    """A call's arguments; a text as it is where it is no JSON."""
+    """Parse a call's arguments. Text that is not JSON is returned as it is."""
     try:
         return cast("Json", loads(arguments))
     except (ValueError, RecursionError):

@@ -1,31 +1,26 @@
 """Shortens messages and tool results: clamping, masking, trimming.
 
-What a compaction did: by which means, to which messages, and what that broke.
+`Shed` and `Dropped` record what a compaction did: by which tier, to which messages, and what that invalidated.
 
-Cuts the middle out of giant messages.
+`clamp` cuts the middle out of giant messages. A structured result is written in fewer words: its long prose is
+shortened, and every other value is whole or left out. Any other result, or a text that the user pasted, is cut in its
+middle, at line ends if there are lines, since its beginning says what it is and its end what came of it. Of the user's
+own words the constraints in between are kept as well. The gap says how much is missing and how to get it back. Pinned
+messages and results of a provider's own tools are never cut. The model's own text (such as a file in the arguments of a
+call) is cut only in the tail, and only if the history would not reach its goal otherwise. The tail, and the user's
+first request and last words, have limits of their own.
 
-A structured result is written in fewer words: its long prose is shortened, and every other value is whole or left out.
-Another one, or a text that the user pasted, is cut in its middle, at the ends of lines where there are lines: the
-beginning says what it is and the end what came of it. Of the user's own words the constraints between them are kept as
-well. The gap says how much is missing and how to get it back. What is pinned and what a provider's own tools gave is
-never cut; what the model wrote (a file in the arguments of a call, say) only in the tail, where a history would not
-come to its goal otherwise. The tail, the user's first request and last words have a bound of their own.
+`mask` replaces old tool results by a line that names their call. A result is masked if it is old, its call can be named
+and the line is really shorter. Output that arrives as a user's text counts as a result. All results are masked
+together, since each time a provider must read the history again from the first masked result on; a small gain is
+therefore not worth it. Calls, the user's text and what a provider ran itself stay.
 
-Replaces old tool results by a line that names their call.
+`trim` drops what no other tier made small enough. The oldest groups are dropped one after the other, except those with
+something that must stay. Then what is left is truncated, harder each time, the user's own words last. It always
+terminates and reports by how much the history is still too large.
 
-A result is masked when it is old, when its call can be named, and when a line in its place is really less; output that
-arrives as a user's text is a result too. All that are masked at a time are masked together: each time, a provider must
-read the history anew from the first of them on, so that a small gain is none. The calls themselves stay, and what the
-user said, and what a provider ran itself.
-
-Drops what nothing else made small enough.
-
-The oldest groups are dropped, one after the other, as far as nothing that must stay is among them; then what is left is
-truncated, harder each time, the user's own words last. It always comes to an end, and says by how much the history is
-still too large.
-
-The identifiers that were in them and are nowhere else now stand behind the last of the placeholders: there the history
-was changed anyway, and a prompt cache loses nothing more by it.
+`noted` lists the identifiers that were in the removed text and are nowhere else. The list is behind the last
+placeholder: the history was changed there anyway, so that the prompt cache loses nothing more.
 """
 
 import re
@@ -92,29 +87,32 @@ __all__ = [
 ]
 
 Tier = Literal["clamp", "mask", "summarise", "digest", "trim"]
-"""The means, cheapest first."""
+"""The tiers of a compaction, cheapest first."""
 
 Fate = Literal["in_summary", "excerpt_in_summary", "summarised", "digested", "masked", "truncated", "dropped"]
-"""What became of a message: its words stand in the summary message, whole or as an excerpt; a model summarised it; it
-is part of a digest; a line stands for its results; it lost its middle; nothing is left of it."""
+"""What became of a message. Its words are in the summary message, whole (`in_summary`) or as an excerpt
+(`excerpt_in_summary`); a model summarised it (`summarised`); it is part of a digest (`digested`); a line replaces its
+results (`masked`); it lost its middle (`truncated`); nothing is left of it (`dropped`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shed:
+    """What one tier of a compaction saved."""
+
     tier: Tier
     tokens: int
-    """That the history weighs less."""
+    """Tokens saved."""
     messages: int
-    """That were changed or left out."""
+    """Number of messages that were changed or removed."""
     broke_at: int
-    """The place of the first message that is not what it was; a prompt cache holds up to there."""
+    """Place of the first changed message. The prompt cache stays valid up to it."""
     reread: int
-    """Tokens behind that place, which the provider must read anew once."""
+    """Tokens behind that place, which the provider must read again once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a tier leaves of a history."""
+    """The result of one tier."""
 
     entries: tuple[Entry, ...]
     shed: Shed
@@ -122,21 +120,21 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """Messages of a history that are not what they were, one after the other with the same fate."""
+    """Adjacent messages of a history that were changed or removed in the same way."""
 
     first: int
     last: int
-    """The numbers of the first and the last of them in the history before, counted from 1."""
+    """Numbers of the first and the last of them in the earlier history, from 1."""
     fate: Fate
     tokens: int
-    """That are gone from where the messages were; what a summary has of them is not subtracted."""
+    """Tokens removed from the messages. What a summary has of them is not subtracted."""
 
     def to_json(self) -> dict[str, Json]:
         return {"first": self.first, "last": self.last, "fate": self.fate, "tokens": self.tokens}
 
 
 def merge_dropped(single: Iterable[Dropped]) -> tuple[Dropped, ...]:
-    """Neighbours of one fate as one, in order."""
+    """Merge adjacent messages of the same fate, in order."""
     merged = list[Dropped]()
     for one in single:
         before = merged[-1] if merged else None
@@ -148,19 +146,19 @@ def merge_dropped(single: Iterable[Dropped]) -> tuple[Dropped, ...]:
 
 
 _WORTH = 0.5
-"""The share of what was won that the note may take at most."""
+"""Largest share of the tokens saved that the note may take."""
 
 
 def noted(before: Sequence[Entry], after: Sequence[Entry], scale: Scale, room: int) -> Steps[tuple[Entry, ...]]:
-    """The entries after, with a note where something was changed; both have the same places."""
+    """Return the entries after a change, with a note of identifiers. `before` and `after` have the same places."""
     changed = [place for place, entry in enumerate(after) if entry is not before[place]]
-    # What was written in fewer words says itself what belongs together.
+    # A result written in fewer words shows by itself what belongs together.
     masked = [place for place in changed if _is_masked(after[place])]
     won = sum(before[place].weight.tokens - after[place].weight.tokens for place in changed)
     places = [place for place in changed if after[place].message.role != "assistant"]
     if not places:
         return tuple(after)
-    # Output that arrived as text is no word of the user's.
+    # Output that arrived as text is not the user's own text.
     read = read_as_tools([entry.message for entry in before])
     note = yield from identifier_steps(
         [read[place] for place in changed],
@@ -197,7 +195,7 @@ def weight_of(entries: Sequence[Entry]) -> int:
 
 
 def difference(tier: Tier, before: Sequence[Entry], after: Sequence[Entry]) -> Change:
-    """Untouched entries are told by being the same objects."""
+    """Compare two histories. Unchanged entries are the same objects."""
     left = {id(entry) for entry in after}
     broke_at = next(
         (place for place, pair in enumerate(zip(before, after, strict=False)) if pair[0] is not pair[1]), None
@@ -215,13 +213,14 @@ def difference(tier: Tier, before: Sequence[Entry], after: Sequence[Entry]) -> C
 
 
 _CLAMP_WORTH = 100
-"""Tokens that one cut must win, or a quarter of what may be left where that is more: a giant is far above the bound."""
+"""Fewest tokens that one cut must save, or a quarter of what may be left if that is more: a giant is far above its
+limit."""
 _TRIES = 8
 _ROWS = (32, 16, 8, 4, 2)
-"""Items of a list that are shown where room is short, ever fewer."""
+"""Numbers of list items that are tried, ever fewer, if room is short."""
 _MOSTLY, _MOSTLY_LISTED, _SEVERAL = 0.25, 0.67, 3
-"""Share of a result from which on a single text in it is most of what it says, and the same where it has several
-objects: of a list of tools with long descriptions, what each is called says more than how one of them is described."""
+"""Share of a result above which a single text is most of its content, and the same share for a result with several
+objects: in a list of tools with long descriptions, the names say more than the description of one."""
 _WORD = re.compile(r"[\w.@:/-]+")
 
 
@@ -239,13 +238,24 @@ def clamp(  # noqa: PLR0913
     tail_most: int | None = None,
     reading: Reading | None = None,
 ) -> Change | None:
-    """Every giant part cut down to `most` tokens; None where there is none.
+    """Cut every giant part to at most `most` tokens. A result with media besides its text is left whole.
 
-    For the user's first request and last words the bound is `said_most`, from the place `tail` on it is `tail_most`, or
-    the larger of both; None spares them. A result that shows something beside its words is left whole. As a last resort
-    it is not, its media are dropped too, and whatever is above the bound is a giant. So it is with `exactly`. With
-    `written`, what the model wrote in the tail is cut too; as a last resort, anywhere. The `reading` is that of the
-    entries, where there is one already.
+    Args:
+        entries: The history.
+        scale: Weighs the changed messages.
+        most: Tokens that a part may keep.
+        recalls: Whether dropped text can be searched with `recall`.
+        last_resort: Whether to cut results with media and the model's own text too, drop media, and treat anything
+            above the limit as a giant.
+        exactly: Whether to treat anything above the limit as a giant.
+        written: Whether to cut the model's own text in the tail as well.
+        said_most: Limit of the user's first request and last words; None leaves them whole.
+        tail: Place from which `tail_most` applies.
+        tail_most: Limit in the tail; for the user's words there, the larger of both. None leaves the tail whole.
+        reading: The entries' `Reading`, if known already.
+
+    Returns:
+        The change, or None if there is no giant.
     """
     exactly = exactly or last_resort
     work = _Clamping(scale=scale, recalls=recalls, last_resort=last_resort, exactly=exactly, spoken=_spoken(entries))
@@ -268,8 +278,8 @@ def clamp(  # noqa: PLR0913
 
 
 def water_level(sizes: Sequence[int], room: int) -> int:
-    """The bound to which all that is larger must be cut so that everything comes to `room`; at least 1. Where all fits,
-    no less than the largest."""
+    """Return the limit to which larger sizes must be cut so that the sum is at most `room`; at least 1. If everything
+    fits, at least the largest size."""
     for place, size in enumerate(ascending := sorted(sizes)):
         share = room // (len(ascending) - place)
         if size > share:
@@ -279,7 +289,7 @@ def water_level(sizes: Sequence[int], room: int) -> int:
 
 
 def is_cuttable(entry: Entry, *, written: bool) -> bool:
-    """Whether a message may lose its middle; with `written`, one of the model's too."""
+    """Return whether the middle of a message may be cut. Messages of the model count only with `written`."""
     roles = ("user", "tool", "assistant") if written else ("user", "tool")
     return entry.kind == "message" and not entry.pinned and entry.message.role in roles
 
@@ -294,14 +304,14 @@ class _Clamping:
     """Words that a person or the model used."""
 
     def clamped_whole(self, entry: Entry, answers: Sequence[Answered], most: int) -> Entry:
-        """The message cut so that the whole of it comes to `most`, as its provider weighs it, each part to the same
-        bound."""
+        """Cut a message so that the whole of it has at most `most` tokens as its provider weighs it, each part to the
+        same limit."""
         texts = [part.text for part in entry.message.parts if isinstance(part, Text)]
         texts += [text_of(one.result, self.scale.format) for one in answers if one.result and not one.as_text]
         if entry.message.role == "assistant":
             texts += [text for part in entry.message.parts if isinstance(part, ToolCall) for text in _arguments(part)]
         sizes = [self.scale.count(text) for text in texts]
-        # A provider may weigh a text more than the text alone, for its escapes say.
+        # A provider may weigh a text at more than its own tokens, for example because of escapes.
         room = most * sum(sizes) // max(1, entry.weight.tokens, sum(sizes))
         made = self.clamped(entry, answers, water_level(sizes, room))
         if made.weight.tokens > most and made is not entry:
@@ -344,7 +354,7 @@ class _Clamping:
         return 1 if self.exactly else max(_CLAMP_WORTH, most // 4)
 
     def _cut(self, text: str, query: str, media: Sequence[Part], most: int) -> str | None:
-        """The text with a gap in it, which stands for the media too; None where it is no giant."""
+        """Return the text with a gap, which also stands for the media; None if it is not a giant."""
         tokens = self.scale.count(text)
         if tokens - most < self._worth(most):
             line = gap(0, media, query if self.recalls else None)
@@ -364,9 +374,9 @@ class _Clamping:
         return None
 
     def _condensed(self, text: str, tokens: int, query: str, media: Sequence[Part], most: int) -> str | None:
-        """A structured result in fewer words, as `write_value` writes it; None where it is not structured."""
+        """Return a structured result in fewer words, as `write_value` writes it; None if it is not structured."""
         value = read_structure(text)
-        # What is mostly one long text says more with its beginning and its end.
+        # A result that is mostly one long text is better represented by its beginning and end.
         if not is_record(value):
             return None
         mostly = _MOSTLY_LISTED if count_objects(value) >= _SEVERAL else _MOSTLY
@@ -381,7 +391,7 @@ class _Clamping:
         return None
 
     def _forms(self, value: Json) -> Iterator[str]:
-        """In more and in fewer words: all of it, what names things, and of that what was spoken of."""
+        """Yield forms in ever fewer words: everything, what names things, and of these what was mentioned."""
         yield write_value(value)
         for strict in (False, True):
             yield write_value(value, wanted=frozenset(), strict=strict)
@@ -392,7 +402,7 @@ class _Clamping:
 
 
 def _arguments(call: ToolCall) -> list[str]:
-    """The texts within a call's arguments."""
+    """Return the texts in a call's arguments."""
     try:
         return [text for _, text in scalars(loads(call.arguments))]
     except (ValueError, RecursionError):
@@ -400,7 +410,7 @@ def _arguments(call: ToolCall) -> list[str]:
 
 
 def _spoken(entries: Sequence[Entry]) -> frozenset[str]:
-    """The words of users, assistants and calls: of a result, what they name counts most."""
+    """Return the words of users, assistants and calls. The parts of a result that they mention matter most."""
     found = set[str]()
     for entry in entries:
         for part in entry.message.parts:
@@ -412,7 +422,7 @@ def _spoken(entries: Sequence[Entry]) -> frozenset[str]:
 
 
 def _ends(text: str, share: float) -> tuple[str, str]:
-    """The beginning and the end of a text, together that share of it, less where the last line would be a stump."""
+    """Return the beginning and the end of a text, together a share of it, less if the last line would be a stump."""
     half = int(len(text) * share / 2)
     head, tail = text[:half], text[len(text) - half :]
     line = head.rfind("\n") + 1
@@ -422,20 +432,20 @@ def _ends(text: str, share: float) -> tuple[str, str]:
 
 
 _NEWEST = 3
-"""Results that are never masked, however large."""
+"""Number of newest results that are never masked, however large."""
 _MASK_WORTH = 100
-"""Tokens that masking one result must win."""
+"""Fewest tokens that masking one result must save."""
 _SHORT_ERROR = 500
-"""Tokens up to which an error is kept: what failed is soon tried again by one who has forgotten."""
+"""Most tokens of an error that is kept: an agent that forgets a failure soon repeats it."""
 _BATCH, _SHARE = 25_000, 8
-"""Tokens that masking must win in all, or that part of a small window."""
+"""Fewest tokens that masking must save in all; in a small window, the window divided by the second figure."""
 
 
 def mask(
     entries: Sequence[Entry], scale: Remake, limits: Limits, *, recalls: bool = False, reading: Reading | None = None
 ) -> Change | None:
-    """The oldest results masked, as many as are needed to come to the goal; None where too little is to be had. The
-    `reading` is that of the entries, where there is one already."""
+    """Mask the oldest results until the history reaches its goal; None if too little would be saved. `reading` is the
+    entries' `Reading`, if known already."""
     least = min(_BATCH, limits.window // _SHARE)
     weights = tail_weights(entries)
     batches = _batches(entries, reading or read_history(entries), weights, limits.keep)
@@ -455,7 +465,7 @@ def mask(
 def _batches(
     entries: Sequence[Entry], reading: Reading, weights: Sequence[int], keep: int
 ) -> list[tuple[int, list[Answered]]]:
-    """The results that are old enough, message by message."""
+    """Return the results that are old enough, grouped by message."""
     answered = reading.answered
     newest = answered[-_NEWEST].place if len(answered) >= _NEWEST else 0
     said = reading.requests.last.union(reading.requests.first)
@@ -466,7 +476,8 @@ def _batches(
 
 
 def _is_free(entry: Entry) -> bool:
-    """Results in the assistant's own turn are those of tools that the provider ran, and are sealed."""
+    """Return whether results may be masked. Those in the assistant's own turn are of tools that the provider ran, and
+    are encrypted."""
     return entry.kind == "message" and not entry.pinned and entry.message.role != "assistant"
 
 
@@ -480,7 +491,8 @@ def _masked(entry: Entry, answers: Sequence[Answered], scale: Remake, *, recalls
 
 
 def _first_only(line: str) -> Callable[[str], str]:
-    """Replaces the first text of a message by the line and each other one by `…`: providers refuse an empty text."""
+    """Return a function that replaces the first text of a message by the line and each other one by `…`, since
+    providers refuse empty text."""
     lines = iter((line,))
     return lambda text: next(lines, "…") if text.strip() else text
 
@@ -504,16 +516,16 @@ def _is_worth(result: ToolResult, text: str, tokens: int, line: int) -> bool:
 
 
 _SMALLEST = 200
-"""Tokens to which a single part is clamped at the worst."""
+"""Tokens to which a single part is clamped at worst."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
     change: Change
     kept: tuple[Entry, ...]
-    """What remains as it was before any of it was truncated; as many as remain, in the same order."""
+    """The remaining entries as they were before any was truncated, in the same order."""
     over: int
-    """Tokens above the room that are left all the same: what must stay is larger than that."""
+    """Tokens above the room that are left because what must stay is larger."""
 
     @property
     def fits(self) -> bool:
@@ -529,7 +541,7 @@ def trim(entries: Sequence[Entry], scale: Remake, room: int, *, recalls: bool = 
 
 
 def _without_the_oldest(entries: Sequence[Entry], scale: Remake, room: int) -> tuple[Entry, ...]:
-    """As few groups less as the room demands, and never the last."""
+    """Drop as few of the oldest groups as possible, never the last."""
     parting, bridge = Parting(entries), bridges(scale)
     told = [place for place, entry in enumerate(entries) if entry.kind == "summary"][:1]
 

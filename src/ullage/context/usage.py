@@ -1,17 +1,16 @@
 """Usage of the context window, as figures and as text.
 
-One value with every figure, made of weights that are known already: nothing is weighed here, and nothing decided
-but whether the threshold is reached.
+`ContextUsage` is made of weights that are known already: nothing is weighed here, and the only decision is whether the
+threshold is reached. The figures of its `Breakdown` sum to what is used.
 
-Figures only: they were weighed elsewhere, and sum to what is used.
+`render` draws a bar and a line for each part, `render_line` one line for a status bar. Both are plain text, and halves
+are rounded up.
 
-Ten rows of ten cells, each a hundredth of the window, with a mark for what it is spent on and a legend beside; below,
-whose tools weigh how much. No colours unless they are asked for.
+`render_grid` draws ten rows of ten cells, each a hundredth of the window, with a mark for what it is spent on and a
+legend beside; below are the tools by weight. Colours are off by default.
 
-As a bar with a line a part, or as one line for a status bar; the grid is `grid`'s. Plain text, halves rounded up.
-
-The figure in a provider's own error text is the window of the model that really answered, whatever any table says. That
-a text *is* such an error, whoever calls the provider knows; here only the figure is looked for.
+`learnt_window` reads the window from a provider's error text: it is the window of the model that really answered,
+whatever a table says. The caller must know that the text is such an error.
 """
 
 import re
@@ -44,29 +43,33 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolShare:
+    """Tokens of one tool's definition."""
+
     name: str
     server: str | None
-    """Whose it is; None where its name does not say."""
+    """The server that the tool belongs to; None if the tool's name does not tell."""
     tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
+    """What the window is spent on, in tokens."""
+
     system: int
-    """The system prompt, what the provider adds to it, and system messages among the others."""
+    """Tokens of the system prompt, of what the provider adds to it, and of system messages among the others."""
     tools: tuple[ToolShare, ...] = ()
     tools_added: int = 0
-    """What the presence of any tool adds, beside the definitions."""
+    """Tokens that the presence of any tool adds to the definitions."""
     messages: Mapping[Category, int] = field(default_factory=dict[Category, int])
-    """What the messages are spent on; what there is none of is left out. Sounds, films and documents are images."""
+    """Tokens of the messages by category, without empty categories. Audio, video and documents count as images."""
     free: int
-    """0 where more is used than the window holds."""
+    """Tokens that are free; 0 if the window overflows."""
     reserve: int
-    """The part of it that is kept for the answer."""
+    """The part of `free` that is kept for the answer."""
 
     @property
     def servers(self) -> dict[str | None, int]:
-        """What the tools of each server weigh, the heaviest first."""
+        """Tokens of the tools of each server, largest first."""
         found: dict[str | None, int] = {}
         for tool in self.tools:
             found[tool.server] = found.get(tool.server, 0) + tool.tokens
@@ -120,18 +123,18 @@ _SAYINGS = (
     rf"max_(?:seq|model)_len(?:gth)?(?: is| of|:|=)? ?\(?{_FIGURE}",
     rf"[\"']?\bn_ctx\b[\"']?(?: is|:|=| =)? ?\(?{_FIGURE}",
 )
-"""As OpenAI and all who copied it, llama.cpp, LM Studio, SGLang, Anthropic, Gemini on both its hosts, GitHub, Mistral,
-Moonshot, DashScope, Cohere, TGI, Cerebras and vLLM put it. What limits the answer alone reads otherwise."""
+"""The wording of OpenAI and its imitators, llama.cpp, LM Studio, SGLang, Anthropic, Gemini on both its hosts, GitHub,
+Mistral, Moonshot, DashScope, Cohere, TGI, Cerebras and vLLM. Limits on the answer alone are worded differently."""
 _WINDOW = re.compile("|".join(_SAYINGS), re.IGNORECASE)
 _PACE = re.compile(r"per (?:minute|day)|rate.?limit|throttl|quota|\b[RT]P[MD]\b", re.IGNORECASE)
-"""A limit on how much may be asked in a while says nothing of the window."""
+"""A rate limit says nothing about the window."""
 _SMALLEST, _LARGEST = 256, 100_000_000
 _LONGEST = 20_000
-"""Characters of a message that are looked at: some echo the whole prompt behind what they say."""
+"""Characters of a message that are searched: some providers echo the whole prompt after the error."""
 
 
 def learnt_window(message: str) -> int | None:
-    """The tokens that the window holds, or None where the message names none."""
+    """Read the context window, in tokens, from a provider's error text; None if it names none."""
     said = " ".join(message[:_LONGEST].split())
     found = None if _PACE.search(said) else _WINDOW.search(said)
     if found is None:
@@ -142,46 +145,55 @@ def learnt_window(message: str) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUsage:
+    """How full a context window is.
+
+    `to_json` returns the object of the `context_status` event, with `used`, `free`, `usagePercent` and the other
+    figures.
+    """
+
     model: str
     context_window: int
     system_prompt: int
-    """With what the provider adds to every request, and with system messages that stand among the others."""
+    """Tokens of the system prompt, including what the provider adds to every request and system messages among the
+    others."""
     tool_definitions: int
     messages: int
     compact_threshold: float
-    """In hundredths of the window. Where a number of messages is the threshold, that at which the room for the answer
-    begins: there something is let go in any case."""
+    """Percent of the window. If the threshold is a number of messages, the percentage at which the reserve for the
+    answer begins, since the history is compacted there in any case."""
     will_compact: bool
     resolved: bool
-    """False where nobody knows the model's window, and the default stands in."""
+    """Whether the model's window is known. If False, it is the default."""
     method: Method
-    """How the figures were found."""
+    """How the figures were determined."""
     low: int
     high: int
-    """The range that `used` lies in."""
+    """Upper end of the range that `used` lies in; `low` is the lower end."""
     weighed: int
-    """What is used as we weigh it, without what the provider reported; the scale of the entries' own weights."""
+    """Tokens in use as Ullage counts them, without the provider's reports. The entries' own weights have this scale."""
     reserve: int
-    """Tokens that stay free for the answer; they are part of what is free."""
+    """Tokens kept for the answer. They are part of `free`."""
     breakdown: Breakdown
 
     @property
     def used(self) -> int:
+        """Tokens in use."""
         return self.system_prompt + self.tool_definitions + self.messages
 
     @property
     def free(self) -> int:
-        """Tokens of the window that are not used; 0 where it overflows."""
+        """Tokens of the window that are not used; 0 if it overflows."""
         return max(0, self.context_window - self.used)
 
     @property
     def overflow(self) -> int:
-        """Tokens that are used beyond the window; 0 where all fits."""
+        """Tokens used beyond the window; 0 if everything fits."""
         return max(0, self.used - self.context_window)
 
     @property
     def usage_percent(self) -> float:
-        """From 0 to 100; a window that overflows is full, and `overflow` says by how much."""
+        """Percent of the window in use, from 0 to 100. For a window that overflows it is 100; `overflow` has the
+        excess."""
         return min(100.0, 100 * self.used / self.context_window)
 
     def to_json(self) -> dict[str, Json]:
@@ -215,7 +227,16 @@ def usage_of(  # noqa: PLR0913 - what is known of a history, each from another f
     anchored: Anchored | None = None,
     learnt: int | None = None,
 ) -> ContextUsage:
-    """`anchored` is what the provider reported the last time, `learnt` the window that an overflow taught."""
+    """Compute the usage of a window.
+
+    Args:
+        scale: Weighs messages for the model.
+        fixed: Weights of the system prompt and the tools.
+        entries: The messages, weighed.
+        options: Window and thresholds.
+        anchored: The provider's last report, if any.
+        learnt: Window that an overflow taught, if any.
+    """
     window = window_of(scale.meter.models, scale.model, said=options.context_window, learnt=learnt)
     own = fixed.total + summed(entries)
     used = own if anchored is None else anchored.weigh(fixed, entries)
@@ -257,8 +278,8 @@ class _Parts:
     messages: int
 
     def summing_to(self, used: int, own: Count) -> "_Parts":
-        """The same parts as the provider counts them all together. As much of the difference as our band explains is
-        shared in the ratio of the parts; what is more was added out of sight, and is the system prompt's."""
+        """Scale the parts to the provider's total. The part of the difference that Ullage's error band explains is
+        shared in the ratio of the parts; the rest was added by the provider and counts as system prompt."""
         explained = min(used, own.high)
         parts = apportioned(explained, (self.system, self.tools, self.messages))
         return _Parts(system=parts[0] + used - explained, tools=parts[1], messages=parts[2])
@@ -306,7 +327,7 @@ _CELLS = 10
 
 
 def render(usage: ContextUsage) -> str:
-    """The bar and what the window is spent on."""
+    """Draw the bar and what the window is spent on."""
     notes = list[str]()
     if usage.overflow:
         notes.append(f"  More than the window holds: {tokens(usage.overflow)} tokens are over.")
@@ -319,7 +340,7 @@ def render(usage: ContextUsage) -> str:
 
 
 def render_line(usage: ContextUsage) -> str:
-    """For a status bar."""
+    """Draw one line for a status bar."""
     window = usage.context_window
     left = f"compacts at {_render_threshold(usage)}" if not usage.will_compact else "compacts now"
     shown = f"{tokens(usage.used)}/{tokens(window)} ({_percent_used(usage)})"
@@ -328,17 +349,17 @@ def render_line(usage: ContextUsage) -> str:
 
 
 def title(usage: ContextUsage) -> str:
-    """`anthropic/claude-3.5-sonnet · 28.8k/200k tokens (14%)`."""
+    """Format a title such as `anthropic/claude-3.5-sonnet · 28.8k/200k tokens (14%)`."""
     return f"{usage.model} · {tokens(usage.used)}/{tokens(usage.context_window)} tokens ({_percent_used(usage)})"
 
 
 def _percent_used(usage: ContextUsage) -> str:
-    """At most 100: what is beyond is said in tokens."""
+    """Percent of the window in use, at most 100. An excess is given in tokens."""
     return percent(min(usage.used, usage.context_window), usage.context_window, 1)
 
 
 def tokens(number: int) -> str:
-    """A number of tokens as people read it: `950`, `1.1k`, `200k`, `1M`."""
+    """Format a number of tokens for people: `950`, `1.1k`, `200k`, `1M`."""
     size = abs(number)
     sign = "-" if number < 0 else ""
     if size < 1_000:
@@ -349,7 +370,7 @@ def tokens(number: int) -> str:
 
 
 def percent(part: int, whole: int, parts: int = 10) -> str:
-    """The share of a whole in percent, to one decimal, or to none where `parts` of a percent is 1."""
+    """Format the share of a whole in percent, with one decimal, or with none if `parts` is 1."""
     found = _half_up(100 * parts * abs(part), whole)
     sign = "-" if part < 0 and found else ""
     return f"{sign}{found}%" if parts == 1 else f"{sign}{found // 10}.{found % 10}%"
@@ -386,9 +407,9 @@ def _render_threshold(usage: ContextUsage) -> str:
 
 _ROWS = _COLUMNS = 10
 _SERVERS = 8
-"""How many of those whose tools weigh most are named."""
+"""Most servers that are named, largest first."""
 _NAME = 21
-"""Characters of a name that leave a line shorter than eighty."""
+"""Most characters of a name, so that a line stays under eighty."""
 _GREY = 90
 _KEPT = "⛝"
 
@@ -402,18 +423,18 @@ class _Slice:
 
 
 Paint = Callable[[str, int], str]
-"""Gives a mark a colour, by the number that a terminal knows it by."""
+"""Colours a mark; the number is the colour's code in a terminal."""
 
 
 def render_grid(usage: ContextUsage, *, colour: bool = False) -> str:
-    """The picture as text, with a terminal's colours where they are wanted."""
+    """Draw the grid as text, with terminal colours if `colour` is set."""
     return draw_grid(usage, lambda mark, code: f"\x1b[{code}m{mark}\x1b[0m" if colour else mark)
 
 
 def draw_grid(usage: ContextUsage, paint: Paint) -> str:
-    """The picture with its marks painted by someone else."""
+    """Draw the grid and colour its marks with `paint`."""
     slices = _slices(usage)
-    # A cell at least for whatever there is; the free space gives it.
+    # Everything that is not zero gets at least one cell, taken from the free space.
     window = usage.context_window
     *used, free, answer = slices
     size = _ROWS * _COLUMNS
@@ -429,7 +450,8 @@ def draw_grid(usage: ContextUsage, paint: Paint) -> str:
 
 
 def _slices(usage: ContextUsage) -> list[_Slice]:
-    """What is there of each kind; what is free is parted in what may be filled and what is kept for the answer."""
+    """Return a slice for each kind of content. Free space is divided into usable space and the reserve for the
+    answer."""
     spent = usage.breakdown.messages
     used = [
         _Slice(mark="⛁", name="System prompt", number=usage.system_prompt, colour=36),
@@ -473,7 +495,7 @@ def _server(breakdown: Breakdown, name: str | None, number: int) -> str:
 
 
 def _bare(name: str) -> str:
-    """The tool's own name, without the server's."""
+    """Return the tool's own name, without the server's prefix."""
     return name.rpartition("__")[2] or name
 
 

@@ -1,7 +1,7 @@
-"""Checks that an implementation keeps the promises of its Protocol.
+"""Checks that an implementation fulfils its Protocol.
 
-Plain functions that raise AssertionError with a sentence; call them from any test runner. They check what a Protocol
-says, not whether the answers are right.
+Plain functions that raise `AssertionError` with a sentence; call them from any test runner. They check what a Protocol
+requires, not whether the answers are right.
 """
 
 from datetime import UTC, datetime
@@ -46,7 +46,8 @@ _NOBODY = "a name that no tool, resource or prompt has"
 
 
 async def check_source(source: ToolSource, sample: Call) -> Reply:
-    """A `ToolSource`: a stable listing, calls by name and alias, `UnknownTool` for the rest. Returns the reply."""
+    """Check a `ToolSource`: a stable listing, calls by name and alias, `UnknownTool` for other names. Returns the
+    reply."""
     first, second = await source.tools(), await source.tools()
     assert first == second, "two listings in a row differ, and so would a client's prompt cache"
     names = [name for tool in first.tools for name in (tool.name, *tool.aliases)]
@@ -69,7 +70,7 @@ async def _check_unknown(source: ToolSource) -> None:
 
 
 def check_watched(source: Watched) -> None:
-    """`watch` returns a function that ends it, and ending twice is harmless."""
+    """Check that `watch` returns a function that ends it, and that ending twice is harmless."""
     heard: list[Change] = []
     unwatch = source.watch(heard.append)
     unwatch()
@@ -77,14 +78,14 @@ def check_watched(source: Watched) -> None:
 
 
 async def check_closing(source: Closing) -> None:
-    """`close` returns within five seconds, also a second time."""
+    """Check that `close` returns within five seconds, also when called again."""
     with anyio.fail_after(5):
         await source.close()
         await source.close()
 
 
 async def check_resources(source: ResourceSource) -> None:
-    """Every listed resource can be read, and an unlisted one is refused as bad input."""
+    """Check that every listed resource can be read and an unlisted one is refused as bad input."""
     for resource in await source.resources():
         uri = resource.get("uri")
         assert isinstance(uri, str), f"a resource without an address: {resource}"
@@ -98,7 +99,7 @@ async def check_resources(source: ResourceSource) -> None:
 
 
 async def check_prompts(source: PromptSource, sample: PromptRequest) -> None:
-    """The sample is listed and gives messages; an unlisted prompt is refused as bad input."""
+    """Check that the sample is listed and returns messages, and that an unlisted prompt is refused as bad input."""
     assert sample.name in [prompt.get("name") for prompt in await source.prompts()], f"`{sample.name}` is not listed"
     assert (await source.prompt(sample)).messages, f"`{sample.name}` gave no messages"
     try:
@@ -109,7 +110,7 @@ async def check_prompts(source: PromptSource, sample: PromptRequest) -> None:
 
 
 async def check_completion(source: CompletionSource, sample: Complete) -> None:
-    """`values` is a list of texts, at most the hundred that the protocol allows."""
+    """Check that `values` is a list of texts, at most the hundred that the protocol allows."""
     values = (await source.complete(sample)).get("values")
     assert isinstance(values, list), "a completion has a list of `values`"
     assert all(isinstance(value, str) for value in values), "a value that is no text"
@@ -117,7 +118,7 @@ async def check_completion(source: CompletionSource, sample: Complete) -> None:
 
 
 async def check_subscribed(source: Subscribed, uri: str) -> None:
-    """Subscribing twice and unsubscribing twice are harmless."""
+    """Check that subscribing twice and unsubscribing twice are harmless."""
     for _ in range(2):
         await source.subscribe(uri)
     for _ in range(2):
@@ -125,7 +126,7 @@ async def check_subscribed(source: Subscribed, uri: str) -> None:
 
 
 def check_recorder(recorder: Recorder) -> None:
-    """`record` takes any entry, many of them, and returns at once: it never waits and never fails."""
+    """Check that `record` takes any entry and many of them, and returns at once without waiting or failing."""
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     for number in range(1_000):
         recorder.record(
@@ -136,7 +137,8 @@ def check_recorder(recorder: Recorder) -> None:
 
 
 def check_engine(engine: Engine, vocabulary: str) -> None:
-    """An `Engine`: counts the empty text as nothing, any other as something, and in steps as at once."""
+    """Check an `Engine`: an empty text has no tokens, any other some, and counting in steps gives the same as at
+    once."""
     assert engine.available(vocabulary), f"`{vocabulary}` is not available"
     assert not engine.available(_NOBODY), "a vocabulary nobody has is said to be available"
     assert engine.counter(vocabulary)("") == 0, "the empty text is not empty"
@@ -147,8 +149,8 @@ def check_engine(engine: Engine, vocabulary: str) -> None:
 
 
 def check_index(index: Index) -> None:
-    """An `Index`, given empty: finds what was added, replaces by id, forgets what was removed, and has no scores for
-    an empty query."""
+    """Check an `Index`, given empty: it finds what was added, replaces by id, no longer finds what was removed, and has
+    no scores for an empty query."""
     ferry = Document(id="1", name="book_ferry", description="Book a place on a ferry")
     index.add(ferry)
     index.add(Document(id="2", name="read_mail", description="Read the newest mail"))
@@ -162,7 +164,8 @@ def check_index(index: Index) -> None:
 
 
 def check_embedder(embedder: Embedder) -> None:
-    """An `Embedder`: one row a text, of length one or of zeros, the same in any company, and as wide for queries."""
+    """Check an `Embedder`: one row for each text, of length one or all zeros, independent of the other texts and as
+    wide as those of queries."""
     ferry = Document(id="1", name="book_ferry", description="Book a place on a ferry")
     nothing = Document(id="2", name="")
     both = embedder.embed_documents([nothing, ferry])

@@ -1,6 +1,6 @@
 """Fakes of sources and engines for tests.
 
-Each fake implements a public Protocol in full and keeps what it was asked, so that nobody needs to patch anything.
+Each fake implements a public Protocol in full and records its calls, so that nothing needs to be patched.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -40,14 +40,14 @@ async def _echo(call: Call) -> Reply:
 
 @dataclass(slots=True, kw_only=True)
 class FakeSource:
-    """A source of anything: tools answered by one function, resources and prompts from dictionaries."""
+    """A fake source: one function answers all tools, resources and prompts come from dictionaries."""
 
     offered: tuple[Tool, ...] = ()
     answer: Answer = _echo
     texts: dict[str, str] = field(default_factory=dict[str, str])
-    """Resources, by address."""
+    """Resources by address."""
     messages: dict[str, str] = field(default_factory=dict[str, str])
-    """Prompts, by name; `{}` fields are filled from the arguments."""
+    """Prompts by name; `{}` fields are filled from the arguments."""
     calls: list[Call] = field(default_factory=list[Call])
     """Every call, in order."""
     closed: bool = False
@@ -68,7 +68,7 @@ class FakeSource:
         return lambda: self.listeners.remove(listener) if listener in self.listeners else None
 
     def change(self, change: Change) -> None:
-        """Makes the source say that something changed."""
+        """Notify watchers that something changed."""
         for listener in tuple(self.listeners):
             listener(change)
 
@@ -98,10 +98,10 @@ class FakeSource:
 
 @dataclass(slots=True, kw_only=True)
 class FakeAnsweringSource(FakeSource):
-    """A source that also completes arguments and tells of changed resources."""
+    """A fake source that also completes arguments and notifies of changed resources."""
 
     values: tuple[str, ...] = ()
-    """Every completion there is."""
+    """All completions."""
     subscribed: set[str] = field(default_factory=set[str])
 
     async def complete(self, request: Complete) -> JsonObject:
@@ -115,14 +115,14 @@ class FakeAnsweringSource(FakeSource):
         self.subscribed.discard(uri)
 
     def touch(self, uri: str) -> None:
-        """Makes the source say that a resource changed, if anyone wants to hear it."""
+        """Notify subscribers that a resource changed."""
         if uri in self.subscribed:
             self.change(Change("resource", uri))
 
 
 @dataclass(slots=True)
 class FakeRecorder:
-    """Keeps what it was given to write down."""
+    """Records the entries that it is given."""
 
     entries: list[Entry] = field(default_factory=list[Entry])
 
@@ -135,7 +135,7 @@ class FakeRecorder:
 
 @dataclass(slots=True)
 class FakeEngine:
-    """Counts words, and says that it knows every vocabulary in `vocabularies`."""
+    """Counts words. Supports every vocabulary in `vocabularies`."""
 
     vocabularies: frozenset[str] = frozenset({"o200k_base", "cl100k_base"})
     asked: list[str] = field(default_factory=list[str])
@@ -158,7 +158,7 @@ class FakeEngine:
 
 @dataclass(slots=True)
 class FakeIndex:
-    """Scores a document by how many words of the query stand in its name or description."""
+    """Scores a document by how many words of the query are in its name or description."""
 
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
 
@@ -177,7 +177,7 @@ class FakeIndex:
 
 @dataclass(slots=True, kw_only=True)
 class FakeEmbedder:
-    """Texts are near each other as far as they share words."""
+    """Embeds texts so that texts with common words are similar."""
 
     edition: str = "fake-1"
     weight: float = 7.0

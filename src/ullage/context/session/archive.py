@@ -1,19 +1,18 @@
 """Archives of compacted messages, and the restoring of earlier states from them.
 
-In a folder beside the session's file that is named for both the file and the session, so that no two sessions share
-one. Each archive is the exact bytes that were replaced, under a name made of the generation and their hash, and is
-never changed. A copy of the whole file is laid beside them before an earlier state is brought back.
+The archive folder is beside the session file and named for both the file and the session, so that no two sessions share
+one. Each archive contains the exact bytes that were replaced, is named after the generation and their hash, and is
+never changed. Before an earlier state is restored, a copy of the whole file is stored in the same folder.
 
-Finds the lines that a compaction has read in the file as it is now, and says what stands there afterwards: the
-compaction's own line, then the new messages, with those that were kept as they are between them. Writes nothing.
+`find_region` finds the lines that a compaction replaces in the file as it is now. `composed` returns the lines of the
+file afterwards: the compaction's own line, then the new messages, with kept lines among them. Neither writes anything.
 
-Backwards the archives lead; forwards, to where the file was before it was brought back, a copy of the whole file.
+`unwind` undoes the latest compaction, then the one before it, and so on: a compaction replaced some lines by others,
+and the replaced lines are in its archive. Messages appended since stay behind the restored state. To go forward again,
+to the state before a restore, a copy of the whole file is needed.
 
-A compaction put some lines into the place of others, and those others lie in its archive. To undo the latest one, and
-then the one before it, gives back every earlier state, with whatever was appended since behind it.
-
-Looks at every line's checksum, at the numbers of the messages and at the archives, one generation after the other.
-Mends nothing.
+`verified` checks every line's checksum, the numbers of the messages, and the archives, generation by generation. It
+repairs nothing.
 """
 
 import re
@@ -60,28 +59,30 @@ __all__ = [
 _NAME = re.compile(r"(\d{4,})-([0-9a-f]{16})(?:\.whole(\d{4,}))?\.jsonl")
 _PLAIN = re.compile(r"[0-9A-Za-z]{1,64}")
 _DIGITS = 16
-"""Of the hash, in a name."""
+"""Digits of the hash in a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A file of the folder."""
+    """A file in the archive folder."""
 
     name: str
     generation: int
     hash: str
-    """The beginning of that of its bytes."""
+    """Beginning of the hash of its bytes."""
     whole: int
-    """The how-many-th copy of the whole file it is; 0 where it is what a generation let go."""
+    """Number of this copy of the whole file; 0 for the archive of a compaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archives:
+    """The archive folder of a session."""
+
     files: Files
     session: Path
-    """The session's file."""
+    """The session file."""
     id: str
-    """The session's."""
+    """The session's id."""
 
     @property
     def folder(self) -> Path:
@@ -89,7 +90,7 @@ class Archives:
         return self.session.with_name(f"{self.session.name}.archive-{plain}")
 
     def keep(self, generation: int, lines: tuple[Line, ...], *, whole: int = 0) -> Archive:
-        """Returns when they would survive a power cut. For whoever holds the session's lock."""
+        """Archive lines. Returns when they would survive a power cut. The caller must have the session's lock."""
         data = b"".join(line.raw for line in lines)
         digest = sha256(data).hexdigest()
         name = f"{generation:04}-{digest[:_DIGITS]}{f'.whole{whole:04}' if whole else ''}.jsonl"
@@ -99,38 +100,38 @@ class Archives:
         return Archive(file=name, sha256=digest, lines=len(lines), bytes=len(data))
 
     def keep_whole(self, generation: int, lines: tuple[Line, ...]) -> None:
-        """A copy of the file, as it is before an earlier state is brought back."""
+        """Archive a copy of the whole file before an earlier state is restored."""
         self.keep(generation, lines, whole=1 + max((kept.whole for kept in self.kept()), default=0))
 
     def wholes(self) -> Iterator[tuple[Line, ...]]:
-        """The copies of the file, the latest first."""
+        """Yield the copies of the whole file, latest first."""
         for kept in sorted(self.kept(), key=lambda kept: -kept.whole):
             if kept.whole:
                 yield self.read(kept)
 
     def lines(self, generation: Generation) -> tuple[Line, ...] | None:
-        """What a generation let go, where it is there and what it was."""
+        """Return the archived lines of a generation; None if the archive is missing or changed."""
         archive = generation.archive
         data = None if archive is None else self._bytes(archive.file)
         is_sound = archive is not None and data is not None and sha256(data).hexdigest() == archive.sha256
         return sift(data).lines if is_sound and data is not None else None
 
     def fault(self, archive: Archive) -> str | None:
-        """What is wrong with it."""
+        """Return what is wrong with an archive; None if it is sound."""
         data = self._bytes(archive.file)
         if data is None:
             return f"the archive `{archive.file}` is not there"
         return None if sha256(data).hexdigest() == archive.sha256 else f"the archive `{archive.file}` was changed"
 
     def kept(self) -> Iterator[Kept]:
-        """Every archive of the folder, the earliest generation first."""
+        """Yield every archive in the folder, earliest generation first."""
         for name in self.files.names(self.folder):
             found = _NAME.fullmatch(name)
             if found is not None:
                 yield Kept(name=name, generation=int(found[1]), hash=found[2], whole=int(found[3] or 0))
 
     def read(self, kept: Kept) -> tuple[Line, ...]:
-        """Its lines, where they are what they were; none otherwise."""
+        """Return the archived lines; empty if the bytes do not match the hash."""
         data = self._bytes(kept.name)
         is_sound = data is not None and sha256(data).hexdigest().startswith(kept.hash)
         return sift(data).lines if is_sound and data is not None else ()
@@ -139,7 +140,7 @@ class Archives:
         return any(self._unfinished())
 
     def tidy(self) -> None:
-        """Removes what a crash left unfinished. For whoever holds the session's lock."""
+        """Remove what a crash left unfinished. The caller must have the session's lock."""
         for path in self._unfinished():
             self.files.remove(path)
 
@@ -158,7 +159,7 @@ Value = Record | Draft
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Lines that stand together, and what is around them."""
+    """Adjacent lines, and the lines before and after them."""
 
     before: tuple[Line, ...]
     old: tuple[Line, ...]
@@ -166,12 +167,12 @@ class Region:
 
     @property
     def last(self) -> int:
-        """The greatest number among them."""
+        """Greatest number among the lines."""
         return max(line.seq for line in self.old)
 
 
 def narrowed(old: Sequence[Record], new: Sequence[Value]) -> tuple[tuple[Record, ...], tuple[Value, ...]]:
-    """The same without what stays at either end; one old record remains at the least, to say where."""
+    """Remove unchanged records at either end. At least one old record remains, to mark the place."""
     _check(old, new)
     first, last = 0, 0
     while first < len(old) - 1 and first < len(new) and new[first] == old[first]:
@@ -182,9 +183,9 @@ def narrowed(old: Sequence[Record], new: Sequence[Value]) -> tuple[tuple[Record,
 
 
 def find_region(lines: Sequence[Line], records: Sequence[Record]) -> Region | None:
-    """Where the records stand one behind the other, byte for byte; None where they no longer do.
+    """Find the records as adjacent lines, byte for byte; None if they are not there any more.
 
-    Lines of earlier compactions right before them belong to them.
+    Lines of earlier compactions right before them belong to the region.
     """
     start = next((at for at, line in enumerate(lines) if line.raw == records[0].line), None)
     if start is None:
@@ -200,7 +201,7 @@ def find_region(lines: Sequence[Line], records: Sequence[Record]) -> Region | No
 
 
 def composed(region: Region, values: Sequence[Value], generation: Generation) -> tuple[Line, ...]:
-    """The lines of the whole file afterwards. Which ids the generation has is found here."""
+    """Return the lines of the whole file after a compaction, with the ids of its lines filled in."""
     pen = Pen(session=generation.session, ts=generation.ts, generation=generation.number)
     numbers = {line.id: line.seq for line in region.old}
     kept = {line.id: line for line in region.old}
@@ -210,7 +211,7 @@ def composed(region: Region, values: Sequence[Value], generation: Generation) ->
         else message_line(pen, value, seq=numbers.get(value.of or "", region.last), place=place)
         for place, value in enumerate(values)
     ]
-    # Lines of a type that is not known here: nobody knows what would be lost with them.
+    # Lines of an unknown type are kept, since it is unknown what would be lost with them.
     new += [line for line in region.old if line.record is None and line.generation is None]
     marked = compaction_line(replace(generation, ids=tuple(line.id for line in new)), seq=region.last)
     return *region.before, marked, *new, *region.after
@@ -229,23 +230,25 @@ def _check(old: Sequence[Record], new: Sequence[Value]) -> None:
 
 
 def _goes_on(line: Line, wanted: list[Record]) -> bool:
-    """Whether it is the next of the wanted, which it then leaves, or no message at all."""
+    """Return whether a line is the next wanted record, which is then removed from `wanted`, or is not a message."""
     if line.record is None:
         return True
     return line.raw == wanted.pop().line
 
 
 Archived = Callable[[Generation], Sequence[Line] | None]
-"""The lines that a compaction let go, in order; None where they are not to be had."""
+"""Returns the lines that a compaction dropped, in order; None if they are unavailable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwound:
+    """A state that undoing compactions restored."""
+
     lines: tuple[Line, ...]
     generation: int
-    """Of the state; above the wanted one where an archive is missing."""
+    """Generation of the state; greater than the wanted one if an archive is missing."""
     undone: tuple[Generation, ...]
-    """The latest first."""
+    """The compactions that were undone, latest first."""
     missing: Generation | None = None
 
 
@@ -254,13 +257,13 @@ def generation_of(lines: Sequence[Line]) -> int:
 
 
 def unwind(lines: Sequence[Line], archived: Archived, to: int = 0) -> Unwound:
-    """As near to the wanted generation as the archives lead."""
+    """Undo compactions down to the wanted generation, as far as the archives allow."""
     undone: list[Generation] = []
     while (latest := _latest(lines)) is not None and latest.number > to:
         before = archived(latest)
         if before is None or generation_of(before) >= latest.number:
             return Unwound(lines=tuple(lines), generation=latest.number, undone=tuple(undone), missing=latest)
-        # By ids, so that a line that was lost in between does not cost its neighbour.
+        # Compared by ids, so that a lost line does not affect its neighbours.
         replaced = frozenset(latest.ids)
         result: list[Line] = []
         for line in lines:
@@ -282,7 +285,8 @@ _Lines = Sequence[Line]
 
 
 def state_at(lines: _Lines, generation: int, archived: Archived, wholes: Iterable[_Lines]) -> tuple[Line, ...] | None:
-    """With whatever was appended since behind it; None where nothing leads there. Of the copies, the latest first."""
+    """Return the lines of an earlier state, with messages appended since behind it; None if no archive leads there.
+    `wholes` are copies of the whole file, latest first."""
     back = unwind(lines, archived, generation)
     if back.generation == generation:
         return back.lines
@@ -292,7 +296,7 @@ def state_at(lines: _Lines, generation: int, archived: Archived, wholes: Iterabl
 
 
 def _continued(whole: _Lines, generation: int, archived: Archived, origin: _Lines) -> tuple[Line, ...] | None:
-    """The state that a copy leads to, and behind it what the origin of today has more than the copy's."""
+    """Return the state that a copy leads to, followed by what was appended after the copy was made."""
     there, begun = unwind(whole, archived, generation), unwind(whole, archived).lines
     is_same = [line.raw for line in begun] == [line.raw for line in origin[: len(begun)]]
     return (*there.lines, *origin[len(begun) :]) if there.generation == generation and is_same else None
@@ -300,24 +304,27 @@ def _continued(whole: _Lines, generation: int, archived: Archived, origin: _Line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
+    """Result of the check of a session."""
+
     messages: int
-    """That are active."""
+    """Number of active messages."""
     originals: int
-    """That are active or lie in archives."""
+    """Number of messages that are active or archived."""
     generations: int
-    """That can be undone."""
+    """Number of compactions that can be undone."""
     faults: tuple[str, ...]
-    """In sentences."""
+    """What is wrong, in sentences."""
     notes: tuple[str, ...]
-    """What is as it was wished but should be known."""
+    """What is intended but worth knowing, in sentences."""
 
     @property
     def ok(self) -> bool:
+        """Whether nothing is wrong."""
         return not self.faults
 
 
 def verified(sifted: Sifted, unwound: Unwound, fault: Callable[[Archive], str | None]) -> Verified:
-    """Of the file as it lies there, and of what its archives make of it. `fault` looks at one of them."""
+    """Check a file as it is on disk and what its archives restore. `fault` checks one archive."""
     seen = {line.raw: line for line in (*sifted.lines, *unwound.lines)}
     numbers = [line.seq for line in unwound.lines if line.record is not None and not line.record.generation]
     missing = unwound.missing
@@ -337,7 +344,7 @@ def verified(sifted: Sifted, unwound: Unwound, fault: Callable[[Archive], str | 
 
 
 def accounted(unwound: Unwound) -> frozenset[int]:
-    """The numbers of the messages that the archives hold, and of those of which nobody can say whether they would."""
+    """Return the numbers of the archived messages and of those that a missing archive may contain."""
     held = frozenset(line.seq for line in unwound.lines if line.record is not None)
     unknown = (line.seq for line in unwound.lines if unwound.missing is not None and line.generation is unwound.missing)
     return held | frozenset(range(1, 1 + max(unknown, default=0)))
@@ -351,13 +358,13 @@ def _of_bytes(sifted: Sifted) -> Iterator[str]:
 
 
 def _of_archive(missing: Generation | None, fault: Callable[[Archive], str | None]) -> Iterator[str]:
-    """Why a generation that should be undone cannot be."""
+    """Yield why a compaction cannot be undone."""
     if missing is not None and missing.archive is not None:
         yield f"generation {missing.number} cannot be undone: {fault(missing.archive) or 'it leads nowhere'}"
 
 
 def _of_numbers(numbers: Sequence[int], *, complete: bool) -> Iterator[str]:
-    """Without gaps where every original is at hand; in order in any case."""
+    """Yield errors in the numbers: they must be in order, and without gaps if every original is at hand."""
     for before, number in zip([0, *numbers], numbers, strict=False):
         if number <= before:
             yield f"message {number} stands behind message {before}"

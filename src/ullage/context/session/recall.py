@@ -1,18 +1,18 @@
 """The tool `recall`: search in messages that were compacted.
 
-`recall` as a source of tools. It is there from the first step on, since a list of tools that changes costs a prompt
-cache; as long as nothing was let go, it says so.
+`RecallSource` offers `recall` from the first step on, since a change of the tool list invalidates the prompt cache.
+While nothing has been dropped, it replies so.
 
-As many passages as fit, best first, each under a line that says where it comes from; passages that go on from one
-another are shown as one. Of a first passage that is too long by itself, as much of its beginning as fits.
+The reply contains as many passages as fit, best first, each under a line with its origin; adjacent passages are joined.
+If the first passage alone is too long, as much of its beginning is shown as fits.
 
-Passages are ranked by two things: what the query names letter for letter (ids, paths, quoted words, the whole of it),
-and the words that they share with it. Who asks for nothing but a name that a call was given wants that call's result,
-the latest one first and from its beginning.
+Passages are ranked by two things: names, paths and quoted words of the query that occur verbatim, and the words that
+they share with the query. A query that is only a name given to a call finds that call's result, the latest one first
+and from its beginning.
 
-Every text in it, part by part and cut at its lines, each passage with its place: which message, which tool and call,
-which lines. A passage is long enough to be understood and short enough that several fit into an answer. Sizes are in
-characters, since a passage is cut once and weighed for whoever asks.
+A passage is a run of lines of one message part, with its place: message, tool and call, and lines. A passage is long
+enough to be understood and short enough that several fit into a reply. Its size is in characters, since it is cut once
+and counted in tokens for each query.
 """
 
 import json
@@ -45,9 +45,9 @@ __all__ = [
 ]
 
 _MOST = 1_500
-"""Characters of a passage: some 400 tokens."""
+"""Characters of a passage: about 400 tokens."""
 _OVERLAP = 100
-"""Characters that two parts of one long line share, so that what stands at the cut is whole in one of them."""
+"""Characters that two pieces of one long line share, so that a word at the cut is complete in one of them."""
 _LONG_CALL = 2_000
 """Characters of a call by which its result can be found."""
 _SEAM = re.compile(r"[\s,;(){}\[\]<>\"'&|]")
@@ -55,43 +55,43 @@ _SEAM = re.compile(r"[\s,;(){}\[\]<>\"'&|]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetGo:
-    """A message that is not before the model any more."""
+    """A message that was dropped."""
 
     id: str
     number: int
-    """In the conversation, from 1."""
+    """Number of the message in the conversation, from 1."""
     message: Message
     generation: int
-    """The compaction that let it go."""
+    """The compaction that dropped it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """Some lines of a message that was let go."""
+    """Some lines of a dropped message."""
 
     id: str
     message: int
-    """Its number in the conversation, from 1."""
+    """Number of the message in the conversation, from 1."""
     generation: int
-    """The compaction that let it go."""
+    """The compaction that dropped it."""
     speaker: str
-    """The role of the message, or the name of the tool."""
+    """Role of the message, or name of the tool."""
     about: str
-    """The call that it is the result of; empty for anything else."""
+    """The call that the passage is the result of; empty otherwise."""
     part: int
-    """Of the message, from 0."""
+    """Number of the part in the message, from 0."""
     first: int
-    """Lines are counted from 1, in the part."""
+    """First line, counted from 1 in the part."""
     last: int
     of: int
-    """Lines that the part has."""
+    """Number of lines in the part."""
     piece: int = 0
-    """Of a line that is too long for one passage, from 1; 0 where no line is cut."""
+    """Number of the piece of a line that is too long for one passage, from 1; 0 if no line is cut."""
     text: str
 
 
 def calls_of(messages: Iterable[Message]) -> dict[str, ToolCall]:
-    """The calls by their ids, to know what a result is the result of."""
+    """Return the calls by id, to find the call of a result."""
     parts = (part for message in messages for part in message.parts)
     return {part.id: part for part in parts if isinstance(part, ToolCall) and part.id is not None}
 
@@ -117,7 +117,7 @@ def passages_of(gone: LetGo, calls: Mapping[str, ToolCall]) -> Iterator[Passage]
 
 
 def _said(message: Message, part: Part, calls: Mapping[str, ToolCall]) -> tuple[str, str, str]:
-    """Who says it, about what, and what."""
+    """Return speaker, call and text of a part."""
     match part:
         case ToolResult():
             call = calls.get(part.call_id or "")
@@ -142,7 +142,7 @@ def _text(part: Part) -> str:
 
 
 def _written(call: ToolCall) -> str:
-    """As people write calls: `read(path="a.py")`."""
+    """Format a call as people write it: `read(path="a.py")`."""
     said = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in _arguments(call).items())
     return f"{call.name}({', '.join(said)})"
 
@@ -158,12 +158,12 @@ def _arguments(call: ToolCall) -> Mapping[str, Json]:
 
 
 def _plain(value: Json) -> str:
-    """A text as it is, so that its lines are lines and its quotes are quotes."""
+    """Format a value for searching. Text is kept as it is, with its line breaks and quotes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _cut(lines: list[str]) -> Iterator[tuple[int, int, int, str]]:
-    """First line, last line, which piece of a long line, and the text."""
+    """Yield first line, last line, number of the piece of a long line, and text."""
     start, size = 0, 0
     for at, line in enumerate(lines):
         if at > start and size + len(line) > _MOST:
@@ -197,27 +197,29 @@ def _pieces(line: str) -> Iterator[str]:
 _RECALLED_LONG_CALL = 120
 """Characters of a call that are shown."""
 _STEP = 100
-"""Characters by which a line is shown that is too long."""
+"""Characters by which the shown beginning of an overlong line grows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
+    """Result of a search with `recall`."""
+
     text: str
-    """For the model, never over the budget."""
+    """Reply for the model, never over the budget."""
     passages: tuple[Passage, ...]
-    """That are shown."""
+    """The passages in the reply."""
     found: int
-    """In all."""
+    """Number of all passages found."""
 
 
 def nothing(room: int, count: Callable[[str], int]) -> Recalled:
-    """Where nothing was let go."""
+    """Reply if nothing has been dropped."""
     text = "-- nothing was let go yet: the whole conversation is still before you"
     return Recalled(text=_within(text, room, count), passages=(), found=0)
 
 
 def recalled(found: Sequence[Passage], *, skip: int, limit: int, room: int, count: Callable[[str], int]) -> Recalled:
-    """`found` best first; the first `skip` of them were shown before."""
+    """Make the reply from passages, best first. The first `skip` passages were shown before."""
     left = found[skip : skip + limit]
 
     def shown(number: int) -> str:
@@ -236,7 +238,7 @@ def recalled(found: Sequence[Passage], *, skip: int, limit: int, room: int, coun
 
 
 def _recalled_cut(passage: Passage, room: int, count: Callable[[str], int], footer: str) -> Passage:
-    """As many of its first lines as fit, or of its first line as many characters."""
+    """Return the first lines of a passage that fit, or the first characters of its first line."""
     lines, (line, *_) = range(1, passage.text.count("\n") + 1), passage.text.split("\n")
     heads = [
         *(line[:end] for end in range(_STEP, len(line), _STEP)),
@@ -248,7 +250,7 @@ def _recalled_cut(passage: Passage, room: int, count: Callable[[str], int], foot
 
 
 def _within(text: str, room: int, count: Callable[[str], int]) -> str:
-    """Where not even the last line fits, as many of its words as do."""
+    """Return the text, or as many of its words as fit if it is too long."""
     words = text.split(" ")
     fitting = bisect_right(range(1, len(words)), room, key=lambda number: count(" ".join(words[:number])))
     return text if count(text) <= room else " ".join(words[:fitting])
@@ -290,9 +292,9 @@ def _place(passage: Passage) -> str:
 
 
 _ROOM = 2_000
-"""Tokens of a reply, where nothing is said."""
+"""Tokens of a reply by default."""
 _LIMIT = 200
-"""Passages of a reply."""
+"""Most passages of a reply."""
 RECALL = Tool(
     name="recall",
     description="Search earlier messages and tool results that were let go to make room; replies with them word for "
@@ -313,20 +315,20 @@ _KNOWN = ("query", "max_tokens", "skip")
 
 
 class Recalling(Protocol):
-    """Whoever remembers what was let go: a session, or a context that has none."""
+    """Searches dropped messages: a session, or a context without one."""
 
     def recall(self, query: str, *, limit: int, room: int, count: Callable[[str], int], skip: int = 0) -> Recalled: ...
 
 
 @dataclass(frozen=True, slots=True)
 class RecallSource:
-    """Offers `recall`."""
+    """Offers the tool `recall`."""
 
     memory: Recalling
     count: Callable[[str], int]
-    """The tokens of a text, by the one meter. Safe between threads."""
+    """Counts the tokens of a text. Thread-safe."""
     room: int = _ROOM
-    """Tokens of a reply, where nothing is said."""
+    """Tokens of a reply by default."""
 
     async def tools(self) -> Listing:
         return Listing((RECALL,), revision="1")
@@ -370,24 +372,25 @@ def _number(arguments: JsonObject, name: str, otherwise: int, *, least: int) -> 
 
 
 _NEAR = 0.3
-"""Of the best score, that a passage must have which has nothing letter for letter."""
+"""Share of the best score that a passage without a verbatim match must have."""
 _QUOTED = re.compile(r"[\"'`“‘«]([^\"'`”’»]{2,200})[\"'`”’»]")
 _EDGES = ".,;:!?()[]{}<>\"'`“”‘’«»"
 _NAME = re.compile(r"\d|\w[_/\\.:@#=-]+\w|[a-z][A-Z]")
 _LEAST, _LONGEST = 2, 500
-"""Characters of a name."""
+"""Fewest and most characters of a name."""
 
 
 class Recollection:
-    """Holds the passages of what was let go. Not for two threads at a time."""
+    """The passages of dropped messages, indexed for search. Not thread-safe."""
 
     def __init__(self) -> None:
         self._index = LexicalIndex()
         self._held: dict[str, tuple[Passage, ...]] = {}
-        """By the id of the message."""
+        """Passages by the id of their message."""
 
     def hold(self, gone: Mapping[str, LetGo], around: Iterable[Message] = ()) -> None:
-        """Holds these and no others. `around` are messages that were not let go and may hold the calls of results."""
+        """Keep these messages and no others. `around` are messages that were not dropped and may contain the calls of
+        results."""
         for identifier in [one for one in self._held if one not in gone]:
             for passage in self._held.pop(identifier):
                 self._index.remove(passage.id)
@@ -408,18 +411,18 @@ class Recollection:
                     )
 
     def ready(self) -> None:
-        """Does beforehand what whoever asks first after a change would wait for."""
+        """Update the index now, so that the next query need not wait for it."""
         self._index.ready()
 
     def recall(self, query: str, *, limit: int, room: int, count: Callable[[str], int], skip: int = 0) -> Recalled:
-        """What was let go that is near the query, after the first `skip` passages, within so many tokens."""
+        """Search the dropped messages and return the passages that fit `room` tokens, without the first `skip`."""
         if not self._held:
             return nothing(room, count)
         return recalled(self.find(query), skip=skip, limit=limit, room=room, count=count)
 
     def find(self, query: str) -> tuple[Passage, ...]:
-        """Best first; the same query finds the same as long as the same is held."""
-        # What is quoted, words that look like somebody's identifier, and the whole where it says more than
+        """Return the passages found, best first. The result is stable while the messages do not change."""
+        # Names are quoted text, words that look like identifiers, and the whole query if it contains more than
         # these.
         quoted = [found.strip() for found in _QUOTED.findall(query)]
         words = [word.strip(_EDGES) for word in _QUOTED.sub(" ", query).split()]
@@ -433,7 +436,7 @@ class Recollection:
         passages = (passage for held in self._held.values() for passage in held)
         ranked = [_Ranked.of(passage, named, scores.get(passage.id, 0.0)) for passage in passages]
         exact = [one for one in ranked if one.exact]
-        # Who gives nothing but a name and is understood does not want what only resembles it.
+        # A query of only names with a verbatim match returns no similar passages.
         near = [] if exact and named.alone else [one for one in ranked if not one.exact and one.score >= least > 0]
         found = [*exact, *near]
         return tuple(one.passage for one in sorted(found, key=_Ranked.order))
@@ -441,22 +444,22 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What a query says letter for letter."""
+    """The names in a query that are searched verbatim."""
 
     names: tuple[str, ...]
     alone: bool
-    """Whether it says nothing else."""
+    """Whether the query contains nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ranked:
     passage: Passage
     exact: int
-    """For each name of the query, 2 where it stands in the passage or its call, 1 where only as part of a word."""
+    """Sum over the query's names: 2 for a word of the passage or its call, 1 for a part of a word."""
     called: int
-    """The same for its call alone."""
+    """The same sum for the call alone."""
     score: float
-    """By words; 0 where the whole result is what is asked for."""
+    """Score by shared words; 0 if the query asks for the whole result."""
 
     @classmethod
     def of(cls, passage: Passage, named: _Names, score: float) -> "_Ranked":
@@ -477,7 +480,7 @@ class _Ranked:
 
 
 def _stands(name: str, text: str) -> int:
-    """1 for a part of a word: `ORD-17` in `ORD-172` is another order."""
+    """Return 2 for a whole word, 1 for a part of a word, 0 otherwise: `ORD-17` in `ORD-172` is another order."""
     if name not in text:
         return 0
     start, end = r"(?<!\w)" if name[0].isalnum() else "", r"(?!\w)" if name[-1].isalnum() else ""

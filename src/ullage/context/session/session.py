@@ -1,14 +1,13 @@
 """`Session`: a conversation in a file that several processes may append to.
 
-A session is a file of lines, appended to by any number of processes. A compaction lays the lines that it lets go
-into an archive and then swaps the file as a whole; whenever the machine stops, there is the old file or the new
-one. What is let go, and when, is decided elsewhere.
+A session is a file of lines, and any number of processes may append to it. A compaction first writes the lines that it
+replaces to an archive and then replaces the whole file, so that after a crash either the old or the new file is there.
+What is compacted, and when, is decided in `compaction`.
 
-Everything here blocks, for as long as a disk takes: call it in a thread where an event loop must not wait. Safe between
-threads.
+All methods block on the disk: call them in a thread where an event loop must not wait. `Session` is thread-safe.
 
-Reads each archive once, when it is first asked for, and leaves out what is active: an archive also holds what stayed,
-what a compaction that came too late did not replace, and what was brought back. For one thread at a time.
+`Memory` reads each archive once, on first use, and skips messages that are active: an archive also contains messages
+that a compaction kept, that a late compaction did not replace, and that were restored. `Memory` is not thread-safe.
 """
 
 import contextlib
@@ -62,18 +61,20 @@ __all__ = ["Memory", "Session"]
 
 
 class Memory:
+    """The dropped messages of a session, read from its archives. Not thread-safe."""
+
     def __init__(self, archives: Archives, format: Format | None, model: str | None) -> None:  # noqa: A002
         self._archives = archives
         self._format = format
         self._model = model
         self._seen = set[str]()
-        """Names of archives."""
+        """Names of the archives that were read."""
         self._archived: dict[str, LetGo] = {}
-        """Originals that lie in archives."""
+        """Archived originals, by message id."""
         self._recollection = Recollection()
 
     def of(self, active: Sequence[Record]) -> Recollection:
-        """What was let go, given what is active."""
+        """Return the recollection of dropped messages, that is the archived ones that are not among `active`."""
         self._look(active)
         present = {record.id for record in active}
         gone = {name: found for name, found in self._archived.items() if name not in present}
@@ -81,7 +82,7 @@ class Memory:
         return self._recollection
 
     def _look(self, active: Sequence[Record]) -> None:
-        """The latest generation that has a message in its archive is the one that let it go."""
+        """Read the new archives. A message in several archives was dropped by the latest of their generations."""
         found: dict[str, tuple[Record, int]] = {}
         for kept in self._archives.kept():
             if not kept.whole and kept.name not in self._seen:
@@ -97,7 +98,7 @@ class Memory:
             )
 
     def _message(self, record: Record) -> Message:
-        """One that cannot be read is searched as the JSON that it is."""
+        """Convert a record to a message. A message that cannot be read is searched as JSON text."""
         try:
             return read_message(record.message, self._format or Format.ULLAGE)
         except UnreadableRequest:
@@ -109,7 +110,15 @@ def _now() -> datetime:
 
 
 class Session:
-    """Open one with `Session.open`."""
+    """A conversation in a file. Open it with `Session.open`.
+
+    Several processes may append to the same file. All methods block on the disk and are thread-safe.
+
+    Example:
+
+        with Session.open("runs/42.jsonl") as session:
+            session.append([{"role": "user", "content": "Which orders are late?"}])
+    """
 
     def __init__(self, file: SessionFile, archives: Archives, *, archive: bool, clock: Clock) -> None:
         self._file = file
@@ -120,9 +129,9 @@ class Session:
         self._memory = Memory(archives, self.format, self.model)
         self._remembering = RLock()
         self._accounted = frozenset[int]()
-        """Numbers of messages that are not active and are not lost for that."""
+        """Numbers of messages that are not active but known to be archived."""
         self._missed = frozenset[int]()
-        """Those that were looked for in the archives and are not there."""
+        """Numbers of messages that are neither active nor in an archive."""
 
     @classmethod
     def open(  # noqa: PLR0913 - all but the path are rarely given
@@ -136,10 +145,23 @@ class Session:
         clock: Clock = _now,
         files: Files | None = None,
     ) -> "Session":
-        """Opens the session, or begins one; `format`, `model` and `window` are written down when it is begun.
+        """Open a session, or create it if the file does not exist.
 
-        What a crash left torn is mended, and `notes` tell of it. Without `archive`, what is let go is gone. Raises
-        `UnreadableFile` for a file that is no session, `StoreFailed` where nothing can be read or begun.
+        Damage from a crash is repaired, and `notes` describes the repair.
+
+        Args:
+            path: The session file.
+            format: Format of the messages; written to a new file.
+            model: The model of the conversation; written to a new file.
+            window: Context window of the model in tokens; written to a new file.
+            archive: Whether a compaction archives the messages that it drops. If False, they are lost.
+            clock: Returns the current time, for the time stamps of the lines.
+            files: File operations, for tests.
+
+        Raises:
+            UnreadableFile: The file is not a session.
+            StoreFailed: The file cannot be read or created.
+            InvalidArguments: The file's messages are in another format than `format`.
         """
         disk = files or Files()
         file = SessionFile(Path(os.path.realpath(path)), disk, clock)
@@ -158,30 +180,40 @@ class Session:
 
     @property
     def path(self) -> Path:
+        """Path of the session file."""
         return self._file.path
 
     @property
     def id(self) -> str:
+        """Id of the session."""
         return self._file.header.id
 
     @property
     def format(self) -> Format | None:
-        """What the messages are written in; None where nobody said, or where it is not known here."""
+        """Format of the messages; None if the file names none or one that is unknown to this version."""
         said = self._file.header.format
         return Format(said) if said in tuple(Format) else None
 
     @property
     def model(self) -> str | None:
+        """Model of the conversation, as recorded in the file; None if unknown."""
         return self._file.header.model
 
     def window(self, model: str | None = None) -> int | None:
-        """Tokens of the window that the session last ran in with that model; None where nobody noted one."""
+        """Return the context window, in tokens, that the session last ran in with a model.
+
+        Args:
+            model: The model; None returns the last window of any model.
+
+        Returns:
+            The window, or None if the file records none.
+        """
         with self._lock:
             notes = (line.window for line in reversed(self._file.lines) if line.window is not None)
             return next((note.tokens for note in notes if model is None or note.model in (None, model)), None)
 
     def note_window(self, tokens: int, model: str | None = None) -> None:
-        """Writes down the window that the session runs in from now on, where it is not what was noted last."""
+        """Record the window that the session runs in from now on, unless it is the one recorded last."""
         if self.window(model) == tokens:
             return
         with self._lock, self._file.locked():
@@ -190,28 +222,29 @@ class Session:
 
     @property
     def keeps(self) -> bool:
-        """Whether what is let go is kept, and so can be found again."""
+        """Whether dropped messages are archived, so that `recall` can find them."""
         return self._archive
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was mended, in sentences."""
+        """Descriptions of the repairs that were made, in sentences."""
         return tuple(self._file.notes)
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """What is active now, as far as this process has seen. The same tuple as long as nothing has changed."""
+        """The active messages, as far as this process has read them. The same tuple is returned until something
+        changes."""
         with self._lock:
             return self._file.records
 
     @property
     def generation(self) -> int:
-        """How often something was let go."""
+        """The number of compactions."""
         with self._lock:
             return generation_of(self._file.lines)
 
     def refresh(self) -> tuple[Record, ...]:
-        """What is active now, with what other processes wrote."""
+        """Return the active messages, including those that other processes appended."""
         with self._lock:
             self._file.refresh()
             return self._file.records
@@ -219,8 +252,20 @@ class Session:
     def append(
         self, messages: Sequence[JsonObject], *, pinned: bool = False, kind: Kind = "message", durable: bool = False
     ) -> tuple[Record, ...]:
-        """Puts messages at the end, in one write. They outlive the process when this returns, and a power cut where
-        that is wished; otherwise within a second of the next message, or when the session is closed."""
+        """Append messages in one write.
+
+        When this returns, the messages survive the end of the process. They survive a power cut as well with `durable`;
+        otherwise within a second of the next message, or when the session is closed.
+
+        Args:
+            messages: Messages in the provider's format.
+            pinned: Whether a compaction must keep these messages.
+            kind: Kind of the messages, such as a summary.
+            durable: Whether to wait until the messages would survive a power cut.
+
+        Returns:
+            The records of the messages.
+        """
         drafts = [Draft(message=message, kind=kind, pinned=pinned) for message in messages]
         if not drafts:
             return ()
@@ -239,11 +284,25 @@ class Session:
         snapshot: Sequence[Record],
         meta: Mapping[str, Json] | None = None,
     ) -> Generation:
-        """Puts values into the place of the records `[first:last)` of a snapshot, which is what `records` was.
+        """Replace the records `[first:last)` of a snapshot.
 
-        Records among the values stay as they are, byte for byte; so does whatever was appended since. What is replaced
-        lies in an archive before it leaves the file. Raises `SessionChanged`, and writes nothing, where the records
-        have been replaced by somebody else.
+        Records among the values stay unchanged, byte for byte, and so do messages that were appended since the
+        snapshot. The replaced lines are archived before they leave the file.
+
+        Args:
+            first: Index of the first record to replace.
+            last: Index behind the last record to replace.
+            values: The new content: drafts, and records of the snapshot that are kept.
+            snapshot: An earlier value of `records`.
+            meta: Data about the compaction, to be stored with it.
+
+        Returns:
+            The compaction.
+
+        Raises:
+            SessionChanged: Another process replaced the records meanwhile. Nothing is written.
+            InvalidArguments: Nothing would be replaced, or a record among `values` is not one of those that are
+                replaced.
         """
         old, new = narrowed(snapshot[first:last], values)
         with self._lock, self._file.locked(afresh=True):
@@ -262,27 +321,28 @@ class Session:
             return self._swap(composed(region, new, made))
 
     def history(self, *, full: bool = False) -> tuple[Record, ...]:
-        """What is active; in full, with every original in its place again, as far as the archives hold them."""
+        """Return the active messages; with `full`, the originals in their places, as far as the archives contain
+        them."""
         with self._lock:
             if not full:
                 return self._file.records
             return tuple(line.record for line in self._unwound(0).lines if line.record is not None)
 
     def generations(self) -> tuple[Generation, ...]:
-        """The compactions that made the file what it is, the first one first, as far as the archives lead back."""
+        """Return the compactions that produced the file, oldest first, as far as the archives lead back."""
         with self._lock:
             unwound = self._unwound(0)
         return (*filter(None, [unwound.missing]), *reversed(unwound.undone))
 
     def verify(self) -> Verified:
-        """Looks at every line and every archive as they lie there."""
+        """Check every line and every archive on disk."""
         with self._lock:
             sifted = sift(self._file.bytes())
             return verified(sifted, unwind(sifted.lines, self._archives.lines), self._archives.fault)
 
     def lost(self) -> tuple[int, ...]:
-        """The numbers of the messages that are neither active nor in an archive, for their lines could not be read. One
-        that nothing came behind is not missed."""
+        """Return the numbers of the messages whose lines could not be read and that are in no archive. A lost message
+        at the end of the file cannot be detected."""
         with self._lock:
             active = (record.seq for record in self._file.records)
             missed = frozenset(range(1, 1 + self._file.last)).difference(active) - self._accounted
@@ -292,10 +352,17 @@ class Session:
             return tuple(sorted(self._missed))
 
     def restore(self, generation: int) -> int:
-        """Makes the file what it was at a generation, byte for byte, with whatever was appended since behind it.
+        """Restore the file of an earlier generation byte for byte, with the messages that were appended since behind
+        it.
 
-        Returns the generation that it was; `restore` with that brings it back, as long as archives are kept. Raises
-        `InvalidArguments` where no archive leads there.
+        Args:
+            generation: Number of the compaction to return to; 0 is the state before the first one.
+
+        Returns:
+            The generation before the call. `restore` with that number undoes the call, as long as archives are kept.
+
+        Raises:
+            InvalidArguments: No archive leads to that generation.
         """
         with self._lock, self._file.locked(afresh=True):
             now, lines = generation_of(self._file.lines), tuple(self._file.lines)
@@ -307,25 +374,33 @@ class Session:
             return now
 
     def recall(self, query: str, *, limit: int, room: int, count: Callable[[str], int], skip: int = 0) -> Recalled:
-        """What was let go that is near the query, after the first `skip` passages, within so many tokens."""
+        """Search the dropped messages.
+
+        Args:
+            query: Words, names or quoted text.
+            limit: Most passages to return.
+            room: Most tokens of the text.
+            count: Counts the tokens of a text.
+            skip: Passages to leave out, best first, because they were shown before.
+        """
         active = self.refresh()
         with self._remembering:
             return self._memory.of(active).recall(query, limit=limit, room=room, count=count, skip=skip)
 
     def remember(self) -> None:
-        """Makes what was let go ready for `recall`, so that nobody waits for all of it at once when he first asks. What
-        was made ready before is not done again."""
+        """Index the dropped messages for `recall`, so that the first query need not wait for all of them. What is
+        indexed already is not indexed again."""
         active = self.refresh()
         with self._remembering:
             self._memory.of(active).ready()
 
     def flush(self) -> None:
-        """Returns when all that was appended would survive a power cut."""
+        """Wait until everything that was appended would survive a power cut."""
         with self._lock, self._file.locked():
             self._file.settle()
 
     def close(self) -> None:
-        """Nothing stays open between two calls; what is not durable yet becomes so."""
+        """Make everything that was appended durable. No file stays open between two calls."""
         with self._lock:
             if self._file.is_waiting:
                 self.flush()

@@ -1,27 +1,23 @@
 """The session file: reading, locking, appending and repairing lines.
 
-Holds the lines that were read last. Under the lock it brings itself up to date, sets aside what a crash left torn,
-appends whole lines in one write and swaps the file as a whole. What the lines mean is not known here.
+`SessionFile` keeps the lines that were read last. Under the lock it catches up with other processes, moves damage from
+a crash to a file of its own, appends whole lines in one write and replaces the file as a whole. It does not interpret
+the lines.
 
-Every one of them goes through here, in steps as small as the operating system's, so that a test can stop between any
-two of them and lose what a failing machine may lose. What they are for, others know.
+`Files` performs every file operation, in steps as small as the operating system's, so that a test can stop between any
+two of them and lose what a failing machine may lose.
 
-An advisory lock on a file of its own, held for as long as one write or one swap takes. The kernel lets go of it when
-its holder dies, however that dies. It is opened anew each time, so that a child of the process inherits none that is
-not just held.
+`locked` takes an advisory lock on a separate file, for as long as one write or one replacement takes. The kernel
+releases it when its owner dies. It is opened anew each time, so that a child process inherits only a lock that is in
+use at that moment. The branch for Windows follows the documentation and is untested.
 
-The branch for Windows is written by the book and untested.
+A line is JSON with the checksum of its own bytes as the last key, so that it can be checked without being written anew:
+`{"v":1,"seq":7,"id":"…","ts":"…","type":"message","message":{…},"crc":"…"}`. A line of an unknown type or version is
+kept as a line. `Record` and `Generation` are what lines contain: messages, and compactions that replaced some of them.
 
-JSON with the checksum of its own bytes as the last key, so that a line can be checked without being written anew:
-`{"v":1,"seq":7,"id":"…","ts":"…","type":"message","message":{…},"crc":"…"}`. A line of a type or version that is not
-known here is a line all the same.
-
-The values that its lines stand for: messages, and the compactions by which some of them were let go. How they are
-written, `line` knows.
-
-What a crash, a full disk or a failing one may leave: a last line without its end, and lines that cannot be read. A line
-that reads but has another checksum was written by somebody's hand and stays; `verifying` tells of it. What becomes of
-the rest, whoever asks decides.
+A crash or a full or failing disk may leave a last line without its end, and lines that cannot be read. A line that can
+be read but has a wrong checksum was edited by hand; it stays, and `verified` reports it. The caller decides about the
+rest.
 """
 
 import contextlib
@@ -74,68 +70,68 @@ __all__ = [
 
 
 def listed(noun: str, numbers: Sequence[int]) -> str:
-    """`line 7`, `lines 3, 7 and 8`."""
+    """Format a list such as `line 7` or `lines 3, 7 and 8`."""
     *most, last = map(str, numbers)
     return f"{noun}s {', '.join(most)} and {last}" if most else f"{noun} {last}"
 
 
 @dataclass(frozen=True, slots=True)
 class WindowNote:
-    """The window that the session ran in, from this line on."""
+    """The context window that the session ran in, from this line on."""
 
     tokens: int
     model: str | None = None
-    """Whose window it was; None where nobody said."""
+    """Model whose window it is; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What the first line says."""
+    """Content of the first line."""
 
     id: str
-    """The session's, which names the folder of its archives."""
+    """The session's id. It is part of the name of the archive folder."""
     format: str | None = None
     model: str | None = None
     window: int | None = None
-    """Tokens that the model's window holds; None where nobody said. Later lines may say otherwise."""
+    """Tokens of the model's window; None if unknown. Later lines may change it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A message that is in the file, or was."""
+    """A message that is or was in the file."""
 
     id: str
     seq: int
-    """The number of the message, from 1 and without gaps. What a compaction wrote has the number of the last message
-    that it stands for."""
+    """Number of the message, from 1 and without gaps. A message written by a compaction has the number of the last
+    message that it replaces."""
     message: JsonObject
-    """As the provider's format writes it."""
+    """The message in the provider's format."""
     kind: Kind = "message"
     pinned: bool = False
     generation: int = 0
-    """The compaction that wrote it; 0 where it was appended."""
+    """Number of the compaction that wrote it; 0 if it was appended."""
     ts: str
     line: bytes = field(repr=False)
-    """The bytes that stand in the file, line break included."""
+    """The bytes in the file, with the line break."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A message that is to stand where others stood."""
+    """A message to be written in place of others."""
 
     message: JsonObject
     kind: Kind = "message"
     pinned: bool = False
     of: str | None = None
-    """The id of the one record that it stands for, where it is one: the draft takes over its number."""
+    """Id of the record that the draft replaces, if it replaces exactly one. The draft takes over its number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Where the replaced lines lie."""
+    """The archive of replaced lines."""
 
     file: str
-    """Its name in the session's folder of archives."""
+    """Name of the file in the session's archive folder."""
     sha256: str
     lines: int
     bytes: int
@@ -143,30 +139,30 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """A compaction. The file as it was before the first one is generation 0."""
+    """A compaction. The file before the first one is generation 0."""
 
     number: int
     archive: Archive | None
-    """None where the originals were not to be kept."""
+    """None if the originals were not archived."""
     ids: tuple[str, ...] = field(repr=False)
-    """Of the lines that stand where the archived ones stood, those that were kept as they are among them."""
+    """Ids of the lines that replaced the archived ones, including those that were kept."""
     ts: str
     meta: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """What the compactor wants to be known of it: the tier, what was won."""
+    """Data about the compaction, such as the tier and the tokens saved."""
     session: str = field(repr=False)
-    """The id of the session, so that a lost first line does not cost the archives."""
+    """Id of the session, so that the archives can be found if the first line is lost."""
 
 
 PATIENCE = 30.0
-"""Seconds; a swap of a very large file takes a few."""
+"""Seconds to wait for the lock. Replacing a very large file takes a few."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.000_2, 0.002
-"""Seconds between two tries. Short, or somebody who writes all the time would leave no gap that is met."""
+"""Seconds between two tries. Short, so that the gaps of a process that writes continuously are used."""
 _BUSY = (EACCES, EAGAIN, EDEADLK)
 
 
 @contextlib.contextmanager
 def locked(path: Path, patience: float) -> Generator[None]:
-    """Raises `TimeoutError` where somebody else holds it for longer than that."""
+    """Take the lock. Raises `TimeoutError` if another process has it for longer than `patience` seconds."""
     descriptor = _held(path, time.monotonic() + patience)
     try:
         yield
@@ -197,7 +193,7 @@ def _wait(descriptor: int, until: float) -> None:
 
 
 def _is_still(descriptor: int, path: Path) -> bool:
-    """Whether others find the same file there: somebody may have tidied it away while we waited."""
+    """Return whether the path still leads to the locked file. Another process may have removed it during the wait."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -230,7 +226,7 @@ else:
 
 
 class SessionChanged(StoreFailed):
-    """What was to be replaced is no longer there as it was read: somebody else was faster. Nothing was written."""
+    """Another process replaced the records that were to be replaced. Nothing was written."""
 
     code = "SESSION_CHANGED"
 
@@ -246,12 +242,12 @@ _ID = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     raw: bytes
-    """With its line break."""
+    """The line with its line break."""
     id: str
     seq: int
-    """0 where it says none."""
+    """0 if the line has no number."""
     sound: bool
-    """Whether the checksum is that of the bytes."""
+    """Whether the checksum matches the bytes."""
     header: Header | None = None
     record: Record | None = None
     generation: Generation | None = None
@@ -260,7 +256,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pen:
-    """Who writes, and when."""
+    """Session and time of the lines to write."""
 
     session: str
     ts: str
@@ -275,7 +271,7 @@ def header_line(header: Header, ts: str) -> Line:
 
 
 def message_line(pen: Pen, draft: Draft, *, seq: int, place: int = 0) -> Line:
-    """`place` tells apart what one compaction writes under one number."""
+    """Make the line of a message. `place` distinguishes lines that one compaction writes under the same number."""
     about: dict[str, Json] = {"type": draft.kind}
     about |= {"pinned": True} if draft.pinned else {}
     about |= {"generation": pen.generation} if pen.generation else {}
@@ -283,7 +279,7 @@ def message_line(pen: Pen, draft: Draft, *, seq: int, place: int = 0) -> Line:
 
 
 def window_line(pen: Pen, note: WindowNote, *, seq: int) -> Line:
-    """A version that does not know such lines keeps them."""
+    """Make the line of a window note. Versions that do not know such lines keep them."""
     return _identified(pen, seq, {"type": "window", "window": note.tokens, "model": note.model}, 0)
 
 
@@ -303,7 +299,7 @@ def compaction_line(generation: Generation, *, seq: int) -> Line:
 
 
 def read_line(raw: bytes) -> Line | None:
-    """None where it is none of ours, or not whole."""
+    """Parse a line; None if it is not a session line or is incomplete."""
     try:
         fields: dict[str, Any] = json.loads(raw)
         return _read(raw, fields) if isinstance(fields.get("type"), str) else None
@@ -317,7 +313,7 @@ def _identified(pen: Pen, seq: int, about: Mapping[str, Json], place: int) -> Li
 
 
 def _sealed(fields: Mapping[str, Json]) -> Line:
-    """As it will be read, so that nobody goes by what he meant to write."""
+    """Make a line with its checksum, parsed from its own bytes, so that it is what a reader will see."""
     body = _json(fields)[:-1]
     raw = body + _CRC % crc32(body)
     return _read(raw, json.loads(raw))
@@ -333,7 +329,7 @@ def _json(value: Mapping[str, Json] | Sequence[Json]) -> bytes:
 
 
 def _encoded(value: Mapping[str, Json] | Sequence[Json]) -> bytes:
-    """Half a surrogate has no bytes in UTF-8; escaped, it survives."""
+    """Encode as UTF-8. Lone surrogates are escaped, since they have no UTF-8 bytes."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -374,7 +370,7 @@ def _tokens(value: object) -> int | None:
 
 
 def _is_message(fields: dict[str, Any]) -> bool:
-    """A newer version may write something else there; this one does not."""
+    """Return whether the fields are a message of this version. A newer version may use the field for something else."""
     is_object = isinstance(fields.get("message"), dict)
     if fields.get("v") == _VERSION and not is_object:
         raise TypeError("a message is an object")
@@ -417,57 +413,57 @@ def _generation(fields: dict[str, Any]) -> Generation:
 _MODE = 0o600
 _FOLDER_MODE = 0o700
 _BINARY = getattr(os, "O_BINARY", 0)
-"""Windows' own; without it, line breaks would be changed there."""
+"""Windows only; without it, line breaks would be changed there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """Tells whether a file is still the one that was read."""
+    """Identifies the file and state that was read."""
 
     device: int
     inode: int
     size: int
     changed: int
-    """Nanoseconds, as the file system keeps them."""
+    """Time of the last change, in nanoseconds."""
     mode: int
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Which file it is, whatever stands in it."""
+        """Device and inode of the file, independent of its content."""
         return self.device, self.inode
 
 
 class Files:
-    """The disk as it is."""
+    """File operations on the real disk."""
 
     def stamp(self, path: Path) -> Stamp | None:
-        """None where there is no such file."""
+        """Return the file's stamp; None if it does not exist."""
         try:
             return _stamp(path.stat())
         except FileNotFoundError:
             return None
 
     def read(self, path: Path, start: int = 0) -> tuple[bytes, Stamp]:
-        """What stands there from a place on, and in which file that was."""
+        """Return the bytes from a position on, and the stamp of the file that was read."""
         with path.open("rb") as file:
             file.seek(start)
             data = file.read()
             return data, _stamp(os.fstat(file.fileno()), size=start + len(data))
 
     def names(self, folder: Path) -> tuple[str, ...]:
-        """Of what lies in it; none where there is no such folder."""
+        """Return the names in a folder; empty if it does not exist."""
         try:
             return tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - names, not paths
         except FileNotFoundError:
             return ()
 
     def make_folder(self, path: Path) -> None:
-        """One that is there is no error; the folder around it must be."""
+        """Make a folder if it does not exist. Its parent must exist."""
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=_FOLDER_MODE)
 
     def create(self, path: Path, data: bytes, mode: int = _MODE) -> None:
-        """A file that must not be there yet, seen by nobody else."""
+        """Create a file that must not exist yet, readable only by this user."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, _MODE)
         with contextlib.closing(os.fdopen(descriptor, "wb", buffering=0)) as file:
             _write_all(file.fileno(), data)
@@ -475,7 +471,7 @@ class Files:
                 path.chmod(mode)
 
     def append(self, path: Path, data: bytes, size: int) -> None:
-        """All of it in one write behind the first `size` bytes, or nothing."""
+        """Append all data in one write after the first `size` bytes, or nothing."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY)
         try:
             if os.write(descriptor, data) != len(data):
@@ -485,7 +481,7 @@ class Files:
             os.close(descriptor)
 
     def sync(self, path: Path) -> None:
-        """Returns when what was written to the file would survive a power cut."""
+        """Wait until what was written to the file would survive a power cut."""
         descriptor = os.open(path, os.O_RDWR | _BINARY)
         try:
             os.fsync(descriptor)
@@ -493,7 +489,7 @@ class Files:
             os.close(descriptor)
 
     def sync_folder(self, path: Path) -> None:
-        """The same for the names in a folder; Windows knows no such thing."""
+        """Wait until the names in a folder would survive a power cut. No-op on Windows, which has no such operation."""
         if os.name == "nt":
             return
         descriptor = os.open(path, os.O_RDONLY)
@@ -503,24 +499,24 @@ class Files:
             os.close(descriptor)
 
     def replace(self, source: Path, target: Path) -> None:
-        """From one moment to the next."""
+        """Replace a file atomically."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """One that is not there is no error."""
+        """Remove a file if it exists."""
         path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def locked(self, path: Path) -> Generator[None]:
-        """Holds everybody else off who asks for the same lock."""
+        """Take the lock, excluding every other process that takes the same one."""
         with locked(path, PATIENCE):
             yield
 
 
 def put(files: Files, path: Path, data: bytes, mode: int = _MODE) -> None:
-    """The file is what it was, or has these bytes and nothing else, whenever the machine stops.
+    """Write a file so that it has either its old bytes or the new ones, whenever the machine stops.
 
-    Returns when it would survive a power cut. For whoever holds the lock.
+    Returns when the new bytes would survive a power cut. The caller must have the lock.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     files.remove(temporary)
@@ -556,13 +552,13 @@ class Sifted:
     corrupt: bytes = b""
     """The lines that cannot be read."""
     places: tuple[int, ...] = ()
-    """Theirs, from 1."""
+    """Their line numbers, from 1."""
     rest: bytes = b""
-    """What stands behind the last line break."""
+    """The bytes behind the last line break."""
 
     @property
     def last(self) -> Line | None:
-        """The rest, where it is a line that lacks only its line break."""
+        """`rest` as a line, if it lacks only its line break."""
         return read_line(self.rest + b"\n") if self.rest else None
 
     @property
@@ -582,13 +578,14 @@ def sift(data: bytes) -> Sifted:
 
 
 def is_ours(lines: Sequence[Line]) -> bool:
-    """Whether a file is a session: its first line says so, or, where that is lost, the checksum of any other does."""
+    """Return whether the lines are a session: the first is a header, or, if that is lost, any other has a valid
+    checksum."""
     return bool(lines) and (lines[0].header is not None or any(line.sound for line in lines))
 
 
 def headed(lines: Sequence[Line], header: Header, ts: str) -> tuple[Line, ...]:
-    """The same with a header as the first line: the one that is there, or a new one for the session that the lines
-    of compactions name."""
+    """Return the lines with a header as the first: the existing one, or a new one for the session that the lines of
+    compactions name."""
     found = next((line for line in lines if line.header is not None), None)
     if found is None:
         named = next((line.generation.session for line in lines if line.generation is not None), header.id)
@@ -599,10 +596,10 @@ def headed(lines: Sequence[Line], header: Header, ts: str) -> tuple[Line, ...]:
 Clock = Callable[[], datetime]
 
 _GROUPED = timedelta(seconds=1)
-"""For so long may appended lines wait to be made durable; looked at when the next ones come."""
+"""Longest time that appended lines wait to become durable. It is checked at the next append."""
 _FORBIDDEN = (EACCES, EPERM, EROFS)
 _DIGITS = 12
-"""Of a hash, in the name of what was set aside."""
+"""Digits of a hash in the name of a file of damaged lines."""
 _MENDED = {
     "torn": "{lines} was torn: its {bytes} bytes are set aside in `{file}`",
     "corrupt": "{lines} cannot be read: the {bytes} bytes are set aside in `{file}`",
@@ -610,30 +607,30 @@ _MENDED = {
 
 
 class SessionFile:
-    """One at a time: whoever holds it sees to that."""
+    """The lines of a session file. The caller must prevent concurrent use."""
 
     def __init__(self, path: Path, files: Files, clock: Clock) -> None:
         self.path = path
         self.lines: list[Line] = []
         self.last = 0
-        """The greatest number of a message."""
+        """Greatest number of a message."""
         self.notes: list[str] = []
-        """What was mended."""
+        """Descriptions of the repairs."""
         self._files = files
         self._clock = clock
         self._header: Header | None = None
-        """As it was read last; as it was given, for a file that has none."""
+        """Header that was read last, or the one that was given for a file without one."""
         self._records: tuple[Record, ...] | None = None
         self._stamp: Stamp | None = None
         self._faulty = False
-        """Whether there is something to be mended in what was read."""
+        """Whether what was read needs repair."""
         self._waiting: datetime | None = None
-        """Since when appended lines wait to be made durable."""
+        """Time since when appended lines wait to become durable."""
         self._settled: tuple[int, int] | None = None
-        """The file whose name is known to be durable."""
+        """Identity of the file whose name is known to be durable."""
 
     def open(self, header: Header) -> None:
-        """Reads what is there, or begins a new file with that header."""
+        """Read the file, or create it with this header."""
         self._header = header
         try:
             self._begin(header)
@@ -656,19 +653,19 @@ class SessionFile:
 
     @contextlib.contextmanager
     def locked(self, *, afresh: bool = False) -> Generator[None]:
-        """The file up to date and mended, and nobody else writing; read as a whole once more where that is wished."""
+        """Lock, catch up with and repair the file. With `afresh`, read the whole file again."""
         with _telling(self.path), self._files.locked(self._beside("lock")):
             self._stamp = None if afresh else self._stamp
             self._catch_up(mends=True)
             yield
 
     def refresh(self) -> None:
-        """Takes over what others wrote. Waits for nobody, and mends nothing."""
+        """Catch up with what others wrote, without locking or repairing."""
         with _telling(self.path):
             self._catch_up(mends=False)
 
     def bytes(self) -> bytes:
-        """As they lie there, whatever was read before; without half a line that is just being written."""
+        """Read the file's bytes now, without an incomplete last line that is just being written."""
         with _telling(self.path):
             data, _ = self._files.read(self.path)
             if not data.endswith(b"\n"):
@@ -677,7 +674,7 @@ class SessionFile:
             return data
 
     def append(self, lines: Sequence[Line], *, durable: bool) -> None:
-        """For whoever holds the lock."""
+        """Append lines. The caller must have the lock."""
         self._files.append(self.path, b"".join(line.raw for line in lines), self._now().size)
         self._take(lines)
         self._stamp = self._now()
@@ -688,21 +685,21 @@ class SessionFile:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something that was appended is not durable yet."""
+        """Whether appended lines are not durable yet."""
         return self._waiting is not None
 
     def settle(self) -> None:
-        """Returns when all that was appended would survive a power cut. For whoever holds the lock."""
+        """Wait until everything that was appended would survive a power cut. The caller must have the lock."""
         if self._waiting is not None:
             self._files.sync(self.path)
             self._waiting = None
-        # Another process may have died between swapping the file in and making its name durable.
+        # A process may have died after it replaced the file and before its name became durable.
         if self._settled != self._now().identity:
             self._files.sync_folder(self.path.parent)
             self._settled = self._now().identity
 
     def swap(self, lines: Sequence[Line]) -> None:
-        """The whole file from one moment to the next. For whoever holds the lock."""
+        """Replace the whole file atomically. The caller must have the lock."""
         mode = {} if self._stamp is None else {"mode": self._stamp.mode}
         put(self._files, self.path, b"".join(line.raw for line in lines), **mode)
         self._take(lines, anew=True)
@@ -712,7 +709,7 @@ class SessionFile:
     def _begin(self, header: Header) -> None:
         self._make_folders(self.path.parent)
         if not self._is_new():
-            # Before anything is laid beside a file that may be somebody else's.
+            # Checked before anything is written beside a file that may not be a session.
             self._catch_up(mends=False)
         with self._files.locked(self._beside("lock")):
             self._files.remove(self._beside("tmp"))
@@ -732,7 +729,7 @@ class SessionFile:
         return stamp is None or stamp.size == 0
 
     def _make_folders(self, folder: Path) -> None:
-        """Their names are as durable as what will lie in them."""
+        """Make the folder and its parents, and make their names durable."""
         if self._files.stamp(folder) is None:
             self._make_folders(folder.parent)
             self._files.make_folder(folder)
@@ -741,14 +738,14 @@ class SessionFile:
     def _catch_up(self, *, mends: bool) -> None:
         if self._now() != self._stamp:
             sifted, stamp = self._grown() or self._whole()
-            # What stands behind the last line break may still be being written.
+            # The bytes behind the last line break may still be being written.
             self._stamp = replace(stamp, size=stamp.size - len(sifted.rest))
             self._faulty = not sifted.is_whole or not self.lines or self.lines[0].header is None
         if mends and self._faulty:
             self._mend()
 
     def _grown(self) -> tuple[Sifted, Stamp] | None:
-        """Takes over what is new in a file that has only grown; None where it is another, or was changed."""
+        """Read what is new in a file that has only grown; None if it is another file or was changed."""
         known, now = self._stamp, self._now()
         if known is None or not self.lines or now.identity != known.identity or now.size <= known.size:
             return None
@@ -779,7 +776,7 @@ class SessionFile:
         self._records = None
 
     def _mend(self) -> None:
-        """Sets aside what is no line, and goes on without it."""
+        """Move damaged bytes to separate files and continue without them."""
         sifted, self._stamp = self._whole()
         torn = b"" if sifted.last else sifted.rest
         for kind, data in (("torn", torn), ("corrupt", sifted.corrupt)):
