@@ -1,4 +1,4 @@
-"""`run_agent` with the keys, policy and budgets that the settings of the working directory name."""
+"""`run_agent` with the keys, policy and budgets of the settings in the working directory."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -30,7 +30,7 @@ async def run_agent(  # noqa: PLR0913
     max_steps: int = 50,
     **options: Unpack[OptionsGiven],
 ) -> AsyncGenerator[Event, None]:
-    """Call a model and the tools that it asks for until it asks for no more.
+    """Run a model with tools until it requests no more tool calls.
 
         def add(a: int, b: int) -> int:
             "Add two numbers."

@@ -1,5 +1,6 @@
-"""`Context`, `get_context_usage` and `compact`, with the meter of this process bound in. What is imported here is
-waited for by whoever imports it; `ullage count` does not.
+"""`Context`, `get_context_usage` and `compact`, bound to the meter of this process.
+
+Imports in this module slow down every importer; `ullage count` does not import it.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,11 +25,20 @@ from .count_text import format_of, meter
 __all__ = ["Context", "compact", "get_context_usage"]
 
 SummarizerGiven = Summarizer | SummaryFunction | str | object | None
-"""What a summary may be asked of."""
+"""The accepted kinds of summarizer: see `Context`."""
 
 
 class Context(Unbound):
-    """The history of one conversation: `add` what is said, send what `prepare` gives, `observe` what came back."""
+    """The message history of one conversation, compacted to fit the model's context window.
+
+    `add` messages as they occur, send what `prepare` returns, and pass the provider's response to `observe`:
+
+        context = Context(model="claude-sonnet-5", system=SYSTEM, tools=TOOLS, session="runs/42.jsonl")
+        context.add({"role": "user", "content": "Mend the export."})
+        ready = await context.prepare()
+        response = await client.create(system=ready.system, tools=ready.tools, messages=list(ready.messages))
+        context.observe(response)
+    """
 
     def __init__(  # noqa: PLR0913
         self,
@@ -41,18 +51,18 @@ class Context(Unbound):
         format: Format | str | None = None,  # noqa: A002
         **options: Unpack[OptionsGiven],
     ) -> None:
-        """Makes the context of one conversation.
+        """Create the context of one conversation.
 
         Args:
-            model: The model that works.
-            session: The path of a file, or an open session, in which the history outlives the process.
-            summarizer: Who puts the oldest messages into a summary: a model's name, a client of OpenAI's, Anthropic's
-                or Google's SDK (which is asked for `model`), a function that takes a prompt and returns a text, or a
-                `Summarizer`. Without one, a digest is made without any model.
+            model: The model that answers the conversation.
+            session: The path of a file, or an open session, that stores the history after the process ends.
+            summarizer: Summarizes the oldest messages: a model's name, a client of the OpenAI, Anthropic or Google SDK
+                (which is called with `model`), a function that takes a prompt and returns a text, or a `Summarizer`.
+                Without one, a digest is made without any model.
             system: The system prompt, as the provider takes it.
-            tools: The tools that are sent along.
-            format: Told from the messages where it is not given.
-            **options: Those of `Options`, in either spelling.
+            tools: The tools that are sent with each request.
+            format: The provider's message format; detected from the messages if None.
+            **options: The fields of `Options`, in either spelling.
         """
         written = None if format is None else format_of(format)
         given = read_options(options)
@@ -70,7 +80,10 @@ class Context(Unbound):
 
 
 def _named(given: SummarizerGiven) -> SummarizerGiven:
-    """A model's name as a summarizer; what asks models is imported where it is needed."""
+    """Return a summarizer for a model's name; anything else is returned as given.
+
+    The modules that call models are imported only here.
+    """
     if not isinstance(given, str) or not given.strip():
         return given
     from .model_summarizer import NamedSummarizer
@@ -79,7 +92,7 @@ def _named(given: SummarizerGiven) -> SummarizerGiven:
 
 
 def _open(path: str | Path, written: Format | None, model: str, options: Options) -> Session:
-    """The session under a path; a new one notes the window that it begins in, where that is known."""
+    """Open the session at a path. A new session records its initial context window, where that is known."""
     window = meter().models.window(model, options.context_window)
     return Session.open(path, format=written, model=model, window=window.tokens if window.resolved else None)
 
@@ -93,7 +106,7 @@ def get_context_usage(
     format: Format | str | None = None,  # noqa: A002
     **options: Unpack[OptionsGiven],
 ) -> ContextUsage:
-    """How full the window of a model is with these messages, as they would be sent."""
+    """Return how full a model's context window is with these messages, as they would be sent."""
     context = Context(model=model, system=system, tools=tools, format=format, **options)
     context.add(*messages)
     return context.status()
@@ -110,7 +123,10 @@ async def compact(  # noqa: PLR0913
     pinned: Collection[int] = (),
     **options: Unpack[OptionsGiven],
 ) -> Prepared:
-    """These messages with as much let go as can be, now. Nothing given is changed; `pinned` are places that stay."""
+    """Compact these messages now, as far as possible.
+
+    The given messages are not changed. `pinned` are the indexes of messages that must be kept.
+    """
     context = Context(model=model, system=system, tools=tools, format=format, summarizer=summarizer, **options)
     for place, message in enumerate(messages):
         context.add(message, pinned=place in pinned)

@@ -1,15 +1,15 @@
-"""Builds the delegate from the settings: providers with their keys, policy, budgets and telemetry.
+"""Builds the delegate from the settings: providers with their keys, policy, budgets, recorders and telemetry.
 
-Providers with their keys, the policy, the purse and those who are told of each run. Loads all that asking models
-needs, so whoever may never ask imports it late.
+This module imports everything that is needed to call models, so it is imported late, where calls are possible.
 
-Present models of the makers whose keys are there: a small one for most prompts, a better one for the rest, and the same
-of the other makers as fallbacks. The rules are those of the contracts: Portuguese goes to the better one, and so do
-longer prompts.
+The default policy uses current models of the providers whose keys are set: a small model for most prompts, a better one
+for the rest, and the same pair of the other providers as fallbacks. The rules are those of the contracts: Portuguese
+and longer prompts go to the better model.
 
-An entry for each attempt, since each may be another model's: what it took and cost, never the prompt or the answer.
+The ledger gets one entry for each attempt, since each attempt may use another model. An entry has the attempt's tokens
+and cost, never the prompt or the answer.
 
-Files and earlier answers for delegated calls: read from the user's folders, kept in the vault.
+Delegated calls can read files from the user's folders, and earlier answers from the vault.
 """
 
 import json
@@ -89,7 +89,7 @@ MODELS = {
     "anthropic": ("claude-haiku-5-5", "claude-sonnet-5-5"),
     "google": ("gemini-3.8-flash", "gemini-4-argon"),
 }
-"""By provider, the small one and the better one."""
+"""By provider: the small model and the better one."""
 _ROUTING: dict[str, Json] = {
     "defaultAlias": "chat-default",
     "languageHeuristics": {
@@ -104,12 +104,12 @@ _ROUTING: dict[str, Json] = {
     ],
 }
 _CAPS: dict[str, Json] = {"default": 8192, "tiers": {"trial": 1024, "pro": 8192, "enterprise": 32_768}}
-"""Of tokens that a model thinks in as well."""
+"""Limits on output tokens; reasoning tokens count towards them."""
 _TEMPERATURES: dict[str, Json] = {"default": 0.7, "code": 0.25, "creative": 0.9}
 
 
 def default_policy(providers: Sequence[str]) -> Policy:
-    """For these providers, of which one at least is in `MODELS`."""
+    """Return the default policy for these providers, at least one of which must be in `MODELS`."""
     present = [name for name in MODELS if name in providers]
     small, better = ([f"{name}:{MODELS[name][place]}" for name in present] for place in (0, 1))
     aliases: dict[str, Json] = {
@@ -182,7 +182,7 @@ _TOOL = "delegate.answer"
 
 @dataclass(frozen=True, slots=True)
 class FilesOfRoots:
-    """Reads files off the event loop."""
+    """Reads files of the allowed folders, off the event loop."""
 
     roots: "FileRoots"
 
@@ -196,7 +196,10 @@ class FilesOfRoots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptAnswers:
-    """Answers in the vault: within its bounds, for the principal who got them, and there after a restart."""
+    """Answers stored in the vault.
+
+    They count towards the vault's limits, are readable only by the principal who received them, and survive a restart.
+    """
 
     vault: Vault
 
@@ -240,7 +243,11 @@ def build(
     purse: Purse | None = None,
     recorder: Recorder | None = None,
 ) -> Delegate:
-    """Raises `BadConfiguration` where there is nobody to ask."""
+    """Build a delegate from the settings.
+
+    Raises:
+        BadConfiguration: No provider can be called.
+    """
     return Delegate(
         policy=_policy_of(settings, environment),
         models=meter().models,
@@ -255,7 +262,7 @@ def build(
 
 
 def rebuilt(delegate: Delegate, settings: Settings, environment: Mapping[str, str], recorder: Recorder) -> Delegate:
-    """The same for other settings: who sits out, and who spoke which language, is not forgotten."""
+    """Build a delegate for changed settings; it keeps the providers' cooldowns and known API dialects."""
     return replace(
         delegate,
         policy=_policy_of(settings, environment),
@@ -279,13 +286,13 @@ def _policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
 
 
 def policy_shown(settings: Settings, environment: Mapping[str, str]) -> Policy:
-    """The same for whoever asks nobody: without any key, what would hold if every maker's were there."""
+    """Return the policy for display; with no key set, the policy that would apply if every provider's key were."""
     has_none = settings.delegate.policy is None and not names_on(settings, environment)
     return default_policy(tuple(MODELS)) if has_none else _policy_of(settings, environment)
 
 
 def _providers_of(settings: Settings, environment: Mapping[str, str]) -> dict[str, Provider]:
-    """Those that can be asked."""
+    """Return the providers that can be called."""
     return {one.name: _provider(one, environment) for one in settings.providers if is_on(one, environment)}
 
 
@@ -315,7 +322,7 @@ def _observers(settings: Settings, recorder: Recorder) -> list[Observer]:
 
 
 def purse_of(database: Database | None, settings: Callable[[], Settings]) -> Purse:
-    """Budgets as the settings have them at each call."""
+    """Return a purse that reads the budgets from the settings at each call."""
     if database is None:
         return LocalPurse(ceilings=lambda: _ceilings(settings()), alert=_alert)
     return StoredPurse(database=database, ceilings=lambda: _ceilings(settings()), alert=_alert)
@@ -344,12 +351,15 @@ def _settings_of_folder(environment: Mapping[str, str]) -> Settings:
 async def open_delegate(
     settings: Settings | None = None, *, environment: Mapping[str, str] = os.environ
 ) -> AsyncGenerator[Delegate]:
-    """A delegate of one's own, without a gateway; by the settings of the working directory unless others are given.
+    """Open a delegate without a gateway, from the given settings or those of the working directory.
 
-    Raises `BadConfiguration` where there is nobody to ask. Budgets and the ledger are those of every other process.
+    Budgets and the ledger are shared with all other processes.
+
+    Raises:
+        BadConfiguration: No provider can be called.
     """
     chosen = _settings_of_folder(environment) if settings is None else settings
-    # Lines for operators are for those who ask for them; without any handler Python would write them to standard
+    # Operator log lines are opt-in. Without any handler Python would write them to standard
     # error.
     log = logging.getLogger("ullage.delegate")
     if chosen.delegate.log_level is None and not log.handlers:
@@ -370,7 +380,7 @@ async def open_delegate(
 
 
 def with_model(delegate: Delegate, model: str) -> tuple[Delegate, ModelEntry]:
-    """The delegate with a model among those it may ask, and the model's entry.
+    """Return the delegate with a model added to its policy, and the model's entry.
 
     `model` is an alias or id of the policy, or any model of a provider whose key is set.
     """

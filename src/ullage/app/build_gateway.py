@@ -1,29 +1,21 @@
 """Builds the gateway from the settings. The stack of wrappers, outermost first:
 
-Metered(Find(Budgeted(Guarded(Cached(Merge({"ullage": own tools, database: …, server: Kept(Supervised), …}))))))
+    Metered(Find(Budgeted(Guarded(Cached(Merge({"ullage": own tools, database: …, server: Kept(Supervised), …}))))))
 
-One `Gateway` a process: one host of servers, one catalogue, one vault, one ledger, one merge; a `Budgeted`, a `Find`
-and a `Metered` for each client's profile, since what is listed and counted may differ. It decides nothing about tools
-or tokens.
+One `Gateway` a process: one host of servers, one catalogue, one vault, one ledger, one merge. Each client's profile has
+its own `Budgeted`, `Find` and `Metered` around what all clients share, since what is listed and counted may differ by
+profile. This module decides nothing about tools or tokens.
 
-A `Budgeted`, a `Find` and a `Metered` of its own around what all clients share, since what is listed and counted may
-differ by its profile. What stands behind them is not known here.
+Surface decisions (tools shown directly, or found by search) are stored with the forms of definitions and depend on
+them; a lost decision is made again. Each is stored under a fingerprint of everything that decides which tools exist and
+whether they are shown directly, and stays valid while the fingerprint is the same. Stored forms, embedding vectors and
+learned uses survive a restart. Without a database nothing is stored, and nothing is learned.
 
-Listed together, and each call goes to the source that has the tool. What they do is their own affair.
+When settings files change, the new settings are adopted and one log line reports what was refused and why, what was
+left out, and what takes effect at the next start. No value is logged, since it may be a secret.
 
-With the forms of definitions, from which it follows as they do: a choice that is lost is made again.
-
-What is made of definitions and kept between starts, whoever knows their meanings, and what was learnt from use. Where
-there is no database, nothing of it outlives the process and nothing is learnt.
-
-What it says is taken over, and whoever runs the gateway is told so, in one line on its log: what was refused and why,
-what was left out, and what waits for the next start. No value is repeated, since it may be a secret.
-
-A fingerprint of all that decides which tools there are and whether they are shown directly: while it stays, so does
-that decision.
-
-By a plain rule of so many characters a token, where the user named that in a model's place. Everybody else's reference
-is the gateway's matter.
+A user may configure a plain rule of a fixed number of characters per token in place of a model; every other token count
+reference is the gateway package's responsibility.
 """
 
 import hashlib
@@ -120,11 +112,17 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 _SETTLED = ("model", "window", "underscore_names")
-"""Of a client's profile, what holds from when it connects; the rest is looked up each time."""
+"""Keys of a client's profile that are fixed when the client connects; the others are looked up each time."""
 
 
 async def follow(loaded: Loaded, again: Callable[[Loaded], Loaded], adopt: Callable[[Loaded], Awaitable[None]]) -> None:
-    """Has every change that matters adopted, for as long as it runs; `again` reads everything anew."""
+    """Adopt every relevant change of the settings files, until cancelled.
+
+    Args:
+        loaded: The settings now in force.
+        again: Reads all settings anew.
+        adopt: Puts changed settings into force. Where it fails, the error is logged and the settings before stay.
+    """
     async for change in Reloading(loaded=loaded, again=again).changes():
         if change.refused:
             _log.warning("the settings were changed and not taken over: %s", _sentences(change.refused))
@@ -134,7 +132,7 @@ async def follow(loaded: Loaded, again: Callable[[Loaded], Loaded], adopt: Calla
         except UllageError as error:
             _log.warning("the settings were changed and not taken over: %s", error.message)
             continue
-        except Exception:  # noqa: BLE001 - whoever is served by what held until now goes on being served
+        except Exception:  # noqa: BLE001 - the gateway continues to serve with the settings before
             _log.exception("the settings were changed and not taken over")
             continue
         _report(loaded, change.loaded)
@@ -142,7 +140,7 @@ async def follow(loaded: Loaded, again: Callable[[Loaded], Loaded], adopt: Calla
 
 
 def _report(before: Loaded, after: Loaded) -> None:
-    """Logs what a change came to. A file that only waits for approval now changed nothing."""
+    """Log the result of a change. A file that is merely waiting for approval now has changed nothing."""
     if replace(before.settings, pending_files=()) == replace(after.settings, pending_files=()):
         fresh = [issue for issue in after.pending_issues if issue not in before.pending_issues]
         for issue in fresh:
@@ -152,7 +150,7 @@ def _report(before: Loaded, after: Loaded) -> None:
 
 
 def _reservations(before: Loaded, after: Loaded) -> str:
-    """What of a change is not as it may have been meant, as the rest of a sentence."""
+    """Return the parts of a change that may not be in force as intended, as the rest of a sentence."""
     late = until_restart(before.settings, after.settings)
     fresh = tuple(issue for issue in after.issues if issue.severity == "problem" and issue not in before.issues)
     parts = [f"from the next start on: {', '.join(late)}"] if late else []
@@ -164,7 +162,7 @@ def _sentences(issues: tuple[Issue, ...]) -> str:
 
 
 def until_restart(before: Settings, after: Settings) -> tuple[str, ...]:
-    """Keys that differ, and that were settled when somebody connected or something was opened."""
+    """Return the changed keys that take effect only at the next start, being fixed on connecting or opening."""
     changed = ["store.url"] if before.store != after.store else []
     changed += ["http.tokens"] if before.tokens != after.tokens else []
     kept = ("keep_hours", "keep_megabytes")
@@ -178,6 +176,11 @@ def until_restart(before: Settings, after: Settings) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OwnTools:
+    """Several sources of Ullage's own tools as one source.
+
+    A call goes to the source that lists the tool under its name or an alias.
+    """
+
     sources: tuple[ToolSource, ...]
 
     async def tools(self) -> Listing:
@@ -195,11 +198,11 @@ class OwnTools:
 
 @dataclass(slots=True)
 class LateSource:
-    """A source whose tools are known, made when one of them is first called: most sessions never do."""
+    """A source with a known listing that is created on the first call of one of its tools; most sessions make none."""
 
     listing: Listing
     make: Callable[[], ToolSource]
-    """Run in a worker thread, since it imports what the source needs."""
+    """Creates the source. Runs in a worker thread, since it imports the source's modules."""
     _made: ToolSource | None = None
 
     async def tools(self) -> Listing:
@@ -212,7 +215,12 @@ class LateSource:
 
 
 def references(meter: Meter, window: int | None = None) -> Callable[[Caller], Reference]:
-    """What counts for each caller of a client; with the window, where the user set one."""
+    """Return a function that gives each caller's token count reference.
+
+    Args:
+        meter: Provides the model table.
+        window: The context window in tokens that the user set; None for the model's own.
+    """
     models, wide = References(meter.models, window), window or ASSUMED.window
     rules = {name: Reference(model=None, counted_as=name, label=name, window=wide, exact=False) for name in PLAIN_RULES}
 
@@ -223,7 +231,7 @@ def references(meter: Meter, window: int | None = None) -> Callable[[Caller], Re
 
 
 class Weighing:
-    """What a text weighs for a caller at the most: for caps."""
+    """Upper bound of a text's tokens for a caller, used for size limits."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -236,6 +244,8 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searches:
+    """Stored data of the tool search: forms of definitions, embedding vectors and learned uses."""
+
     forms: StoredForms
     vectors: StoredVectors
     learning: Learning | None
@@ -250,13 +260,13 @@ class Searches:
         )
 
     async def save(self) -> None:
-        """What is not written down yet."""
+        """Write what is not yet saved."""
         if self.learning is not None:
             await self.learning.save()
 
 
 class StoredSurfaces:
-    """Decisions in memory, read once and written behind."""
+    """Surface decisions cached in memory; loaded once and written in the background."""
 
     def __init__(self, kept: StoredForms, spawn: Callable[[Callable[[], Awaitable[None]]], None]) -> None:
         self._kept = kept
@@ -284,7 +294,10 @@ class StoredSurfaces:
         self._spawn(self.save)
 
     async def save(self) -> None:
-        """Writes what is not yet written; also to be called at the end, which may come before the background does."""
+        """Write the decisions that are not yet saved.
+
+        Also called on shutdown, which may precede the background write.
+        """
         unsaved = dict(self._unsaved)
         if unsaved:
             await anyio.to_thread.run_sync(self._kept.save, unsaved)
@@ -299,6 +312,7 @@ def _read(said: JsonObject) -> Decision | None:
 
 
 def fingerprint(settings: Settings, chosen: SettingsGateway) -> str:
+    """Return a hash of all settings that decide which tools exist and whether they are shown directly."""
     servers, databases = map(_server, settings.servers), map(_database, settings.databases)
     others = settings.delegate.is_wanted, tuple(one.name for one in settings.retrieves)
     parts = [
@@ -320,16 +334,16 @@ def _database(database: DatabaseSettings) -> tuple[object, ...]:
 
 
 OWN = "ullage"
-"""What our own tools' server is called among the others, unless one of them is called so."""
+"""Server name of Ullage's own tools, unless a configured server has this name."""
 LISTED = ("count-tokens", "read_result")
-"""Of our own tools, those that are listed unless the settings hide them; the rest are found."""
+"""Own tools that are listed unless the settings hide them; the others are found by search."""
 
 _LONGEST_PATH = 400
 
 
 @dataclass(slots=True)
 class Served:
-    """One client's part of the gateway."""
+    """The objects that serve one client."""
 
     find: Find
     profile: Profile
@@ -337,11 +351,11 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """What all clients share."""
+    """The objects that all clients share."""
 
     merge: Merge
     cached: Cached
-    """Around the merge."""
+    """Cache around `merge`."""
     vault: Vault
     rules: Callable[[], ResultRules]
     recorder: Recorder
@@ -353,7 +367,7 @@ class Kit:
     when_roots_changed: Callable[[Caller, ClientDeclaration], None]
 
     def serve(self, settings: Settings, client: str | None, *, is_preview: bool = False) -> Served:
-        """A client's part of the gateway. As a preview it is only asked what it lists, and prepares nothing."""
+        """Build the objects that serve one client. A preview only lists tools and starts no background work."""
         chosen = settings.gateway_for(client)
         reference = references(meter(), chosen.window)
         around = Surroundings(
@@ -413,15 +427,16 @@ def _pending(path: str) -> Missing:
 
 
 def _plain_text(text: str) -> str:
-    """A path as it may stand in a reply: what is not printable is escaped, and it is cut where it is very long."""
+    """Return a path as plain text for a reply: unprintable characters are escaped, and a very long path is cut."""
     shown = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
     return shown if len(shown) <= _LONGEST_PATH else f"{shown[:_LONGEST_PATH]}…"
 
 
 def find_settings(settings: Settings, client: str | None) -> FindSettings:
+    """Return the tool search's settings for a client."""
     chosen = settings.gateway_for(client)
-    # The tools that find the others are all that a model sees of them, so they stay listed whatever is to be
-    # hidden; what is denied is gone.
+    # The search tools are all that a model sees of the other tools, so they stay listed even where the settings hide
+    # them; a denied one is removed.
     own = settings.own
     listed = replace(own, hidden=tuple(name for name in own.hidden if name not in NAMES))
     return FindSettings(
@@ -434,7 +449,7 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
         start_wait=chosen.start_wait,
         own=listed,
         pending=tuple(_pending(path) for path in settings.pending_files),
-        # A name that has no profile decides nothing, so it shares what was decided for everybody.
+        # A client name without a profile has no settings of its own, so it shares the decision made for all clients.
         key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
         configuration=fingerprint(settings, chosen),
     )
@@ -442,7 +457,10 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """Every server behind one face, while `open_gateway` lasts."""
+    """All servers, databases and own tools behind one source for each client.
+
+    It is valid inside `open_gateway`.
+    """
 
     loaded: Loaded
     host: Host
@@ -457,23 +475,23 @@ class Gateway:
     environment: Mapping[str, str] = field(repr=False)
     database: Database | None = None
     store_error: StoreFailed | None = None
-    """Why nothing is kept of this session; None where it is."""
+    """Why this session is not stored; None where it is."""
     tables: HeldTables = field(default_factory=HeldTables)
     open_calls: OpenCalls = field(default_factory=OpenCalls)
     when_adopted: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-    """Called whenever other settings were taken over."""
+    """Called each time that changed settings have been adopted."""
     cached: Cached = field(init=False)
     retrieving: Retrieving = field(default_factory=lambda: Retrieving(weigh=Weighing(meter())))
     delegating: Delegating = field(init=False)
     _own: ToolSource = field(init=False)
     _rules: ResultRules = field(init=False)
-    """One value for as long as the settings stay: others go by its being the same."""
+    """The same object until the settings change; users compare it by identity."""
     _members: tuple[Member, ...] = ()
     _group_merges: dict[str, Merge] = field(default_factory=dict[str, Merge])
-    """By client, for those that see only some of the servers."""
+    """By client, for clients that see only some of the servers."""
     _served: dict[str | None, Served] = field(default_factory=dict[str | None, Served])
     _is_watching: bool = False
-    """Whether databases are looked at in the background."""
+    """Whether databases are checked in the background."""
 
     def __post_init__(self) -> None:
         self._rules = self.settings.result_rules
@@ -500,7 +518,7 @@ class Gateway:
         return self.loaded.settings
 
     def met(self, era: Era, client: ClientDeclaration | None = None) -> None:
-        """A client speaks this era of the protocol and is so called: servers that are started next are told so."""
+        """Record the protocol era and declaration of a client; servers started later receive them."""
         self.host.client_era = era
         if client is not None:
             self.host.client = client
@@ -509,7 +527,11 @@ class Gateway:
         self.host.tell_roots_changed(caller.principal, caller.session, client)
 
     def profile(self, client: str | None = None) -> Profile:
-        """What a client of that name gets; raises `UnknownResource` for one that the settings do not know."""
+        """Return the profile of a client.
+
+        Raises:
+            UnknownResource: The settings have no client of that name.
+        """
         if client is not None and client not in self.settings.clients:
             raise UnknownResource(
                 f"no client is called `{client}`",
@@ -519,7 +541,7 @@ class Gateway:
         return self.serve(client).profile
 
     def flagged(self, client: str | None) -> Profile:
-        """The same for a name from a flag, which may be any: it is only what figures are filed under."""
+        """Return the profile for a client name from a flag. Any name is accepted, as it only labels the figures."""
         return self.serve(client).profile
 
     def serve(self, client: str | None) -> Served:
@@ -529,7 +551,7 @@ class Gateway:
         return served
 
     def preview(self, client: str | None) -> Served:
-        """What a client that comes now would be given by a gateway that has served nobody before."""
+        """Return what a newly started gateway would serve to a client that connects now."""
         return self._make_served(client, is_preview=True)
 
     def find(self, client: str | None = None) -> Find:
@@ -539,13 +561,16 @@ class Gateway:
         return await self.merge.view(wait)
 
     async def settle(self, client: str | None) -> None:
-        """Makes a client's list before it is asked for, where every server's tools are known: whether tools are shown
-        or searched is in the instructions too, which a client asks for first, and both must say the same."""
+        """Build a client's tool list before it is requested, where the tools of every server are known.
+
+        The instructions, which a client requests first, also say whether tools are shown directly or searched, and must
+        agree with the list.
+        """
         if not (await self.view()).missing:
             await self.find(client).tools()
 
     def warm_up(self) -> None:
-        """Logs, once the first requests are answered, what is wrong with a database or a policy."""
+        """Log problems of databases and the policy in the background once the first requests are answered."""
         self._is_watching = True
         self.spawn(partial(self._warm_up, [self.databases[one.name] for one in self.settings.databases]))
 
@@ -562,17 +587,20 @@ class Gateway:
         return self.servers.kept(server)
 
     async def definition_report(self, server: str) -> DefinitionReport:
-        """What of a server's definitions is withheld, new, or was accepted by a setting."""
+        """Return the definitions of a server that are withheld, new, or accepted by a setting."""
         baselines = self.servers.catalogue.baselines
         try:
             kept = self.servers.kept(server)
-        except KeyError:  # left out, as one whose address leads back here is
+        except KeyError:  # left out, as a server whose address leads back here is
             return DefinitionReport()
         return await anyio.to_thread.run_sync(report_definitions, baselines, kept.server)
 
     async def adopt(self, loaded: Loaded) -> None:
-        """Takes other settings over: what stays is not disturbed, what left is retired. Where that fails, all stays as
-        it was."""
+        """Adopt changed settings.
+
+        Servers, databases and folders that stay the same keep running, and removed ones are retired. On failure nothing
+        changes.
+        """
         before, self.loaded = self.loaded, loaded
         try:
             wanted = self.servers.wanted(self.settings)
@@ -618,11 +646,11 @@ class Gateway:
 
     @property
     def own_name(self) -> str:
-        """What our own tools' server is called."""
+        """Server name of Ullage's own tools."""
         return self.settings.name_of_own(OWN)
 
     def _members_of(self, client: str) -> list[Member]:
-        """What a client sees: Ullage's own parts, and the servers of its groups."""
+        """Return the members that a client sees: Ullage's own parts, and the servers of its groups."""
         seen = self.settings.servers_of(client)
         return [one for one in self._members if one.own or seen is None or one.name in seen]
 
@@ -657,8 +685,15 @@ async def open_gateway(
     is_own_address: Callable[[str], bool] = lambda _: False,
     observe: Callable[[Recorder], Recorder] = lambda recorder: recorder,
 ) -> AsyncGenerator[Gateway]:
-    """A gateway for these settings. With `again` their files are watched, and what they say is taken over. With
-    `observe` another recorder stands around the ledger's, as for metrics."""
+    """Open a gateway for these settings.
+
+    Args:
+        loaded: The settings.
+        environment: Variables that servers may inherit.
+        again: Reads all settings anew. With it, the settings files are watched and their changes adopted.
+        is_own_address: Whether a URL leads to this gateway itself; such a server is left out.
+        observe: Wraps the ledger's recorder in another one, as for metrics.
+    """
     database, store_error = await anyio.to_thread.run_sync(
         open_store, loaded.settings.store, "nothing is kept of this session"
     )

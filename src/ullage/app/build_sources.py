@@ -1,19 +1,18 @@
-"""Builds the sources behind the gateway: servers, databases and folders of the settings.
+"""Builds the sources behind the gateway: the servers, databases and folders of the settings.
 
-Those of the settings that are not disabled and do not lead back here. One that is started as before is not
-disturbed when others come and go. Nothing is started here: a server is when it is first needed.
+A source whose settings did not change is kept as it is when others are added or removed: a server keeps running, and
+folders keep their index and the handles that they issued. Disabled servers, and servers whose address leads back to
+this gateway, are left out. Building a source starts nothing:
 
-When it is first asked something, or looked at in the background: whoever only lists tools does not wait for a parser
-of SQL and a driver to be loaded. One that stays in the settings as it was is not disturbed when others come and go.
-What may be asked of a database is not known here.
+- a server is started when it is first needed;
+- a database's SQL parser and driver are loaded on its first question or background check, so that listing tools does
+  not wait for them;
+- folders are read when they are first listed or searched.
 
-When it is first listed or searched. One that stays in the settings as it was keeps what it has read and the handles it
-gave. How they are searched is `retrieve`'s affair.
+SQL on stored results is treated as on any database: it is judged first, then run in a worker process with its own locks
+and time limit. The parser and the worker are loaded and started on first use.
 
-As on any database: judged first, then asked of a worker process under its own locks, within its time. The parser and
-the worker are loaded and started when they are first needed.
-
-Work in the background that belongs to one server or client and must not end that of the others.
+Background work that belongs to one server or client runs guarded, so that its failure does not end the others' work.
 """
 
 import logging
@@ -57,15 +56,16 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 QUIET = 0.5
-"""Seconds after which something is loaded that nobody has asked for yet."""
+"""Seconds after startup before something is loaded that no request has needed yet."""
 
 Work = Callable[[], Awaitable[None]]
 
 
 async def guarded(work: Work) -> None:
+    """Run background work; log any exception instead of raising it."""
     try:
         await work()
-    except Exception:  # noqa: BLE001 - it belongs to one server or client, and must not end the work of the others
+    except Exception:  # noqa: BLE001 - the failure of one server's or client's work must not end that of the others
         _log.exception("something went wrong in the background")
 
 
@@ -74,11 +74,11 @@ Weigh = Callable[[str], int]
 
 @dataclass(slots=True, kw_only=True)
 class LateDatabase:
-    """A database as a source of tools and resources."""
+    """A database as a source of tools and resources, opened on first use."""
 
     settings: DatabaseSettings
     sample: Path
-    """Where the sample shop lies, or will."""
+    """Path of the sample shop's database, which is made on first use."""
     weigh: Callable[[Caller], Weigh]
     _source: "SqlSource | None" = None
     _lock: anyio.Lock | None = None
@@ -102,7 +102,7 @@ class LateDatabase:
         return await (await self._opened()).read(read)
 
     async def warnings(self) -> tuple[str, ...]:
-        """What the user should know of it; raises where it cannot be asked."""
+        """Return warnings for the user about this database; raises where it cannot be queried."""
         source = await self._opened()
         await source.engine.ask(_simplest(source.engine.dialect, self.settings.limits.seconds))
         return await source.warnings()
@@ -127,7 +127,7 @@ class LateDatabase:
 
 
 def _simplest(dialect: "Dialect", seconds: float) -> "Question":
-    """What every database of that kind can answer that can be reached at all."""
+    """Return a query that every reachable database of that dialect can answer."""
     from ullage.sql import Question
 
     return Question(sql="SELECT 1 FROM dual" if dialect == "oracle" else "SELECT 1", rows=1, seconds=seconds)
@@ -135,7 +135,7 @@ def _simplest(dialect: "Dialect", seconds: float) -> "Question":
 
 @dataclass(slots=True, kw_only=True)
 class Databases:
-    """Those of the settings, by name."""
+    """The databases of the settings, by name."""
 
     weigh: Callable[[Caller], Weigh]
     _late: Mapping[str, LateDatabase] = field(default_factory=dict[str, LateDatabase])
@@ -144,7 +144,7 @@ class Databases:
         return self._late[name]
 
     def arranged(self, settings: Settings) -> dict[str, LateDatabase]:
-        """Those of the settings, the ones that stay as they are; nothing changes before they are taken."""
+        """Return the settings' databases, reusing the unchanged ones. Nothing changes until `take`."""
         return {database.name: self._refitted(database, settings) for database in settings.databases}
 
     def _refitted(self, database: DatabaseSettings, settings: Settings) -> LateDatabase:
@@ -156,14 +156,21 @@ class Databases:
         return LateDatabase(settings=database, sample=Path(settings.sample), weigh=self.weigh)
 
     def take(self, arranged: Mapping[str, LateDatabase]) -> tuple[list[LateDatabase], list[LateDatabase]]:
-        """Has just these from now on; returns those that came and those that left, which are to be closed."""
+        """Replace the databases by these.
+
+        Returns:
+            The added databases, and the removed ones, which the caller must close.
+        """
         before, self._late = self._late, arranged
         came = [late for name, late in arranged.items() if before.get(name) is not late]
         return came, [late for name, late in before.items() if arranged.get(name) is not late]
 
     def members(self, arranged: Mapping[str, LateDatabase], settings: Settings) -> list[Member]:
-        """One set of tools for all of them, under the default one's name; the others' own, with the database's name
-        before theirs, answer and are not listed."""
+        """Return the gateway's members for these databases.
+
+        One set of tools serves all databases, under unprefixed names. Each other database also has tools with its name
+        as prefix, which can be called but are not listed.
+        """
         default = settings.default_database
         chosen = None if default is None else arranged[default.name]
         return [_database_member(late, settings.own, _source(late, chosen, arranged)) for late in arranged.values()]
@@ -175,7 +182,7 @@ class Databases:
 
 @dataclass(frozen=True, slots=True)
 class SharedDatabases:
-    """Several databases behind one set of tools, which name one in their argument `database`."""
+    """Several databases behind one set of tools, which select one by the argument `database`."""
 
     default: LateDatabase
     others: tuple[LateDatabase, ...]
@@ -198,7 +205,7 @@ class SharedDatabases:
             raise InvalidArguments(
                 f"no database is called `{named}`", suggestion="take one of these", options=tuple(by_name)
             )
-        # The original takes any name, and answers for the one database that it has.
+        # The original server accepts any name here, and answers for its only database.
         wanted = named if named is not None else original if original in by_name else self.default.settings.name
         late = by_name[str(wanted)]
         reply = await late.call(replace(call, arguments=arguments))
@@ -220,7 +227,7 @@ class SharedDatabases:
 def _source(
     late: LateDatabase, default: LateDatabase | None, arranged: Mapping[str, LateDatabase]
 ) -> "LateDatabase | SharedDatabases | None":
-    """What answers to the names without a prefix; None for a database that is named before each of its tools."""
+    """Return the source of the unprefixed tools for the default database; None for any other database."""
     if late is not default:
         return None
     others = tuple(other for other in arranged.values() if other is not late)
@@ -239,7 +246,7 @@ def _database_member(late: LateDatabase, own: Rules, shared: "LateDatabase | Sha
 
 
 def _rules(own: Rules, *, is_default: bool) -> Rules:
-    """The user's rules for our own tools; the names of the system before this one answer, and are never shown."""
+    """Return the user's rules for own tools; tool names of the predecessor can be called but are never listed."""
     from ullage.sql import LISTED_NAMES, ORIGINAL_NAMES
 
     if not is_default:
@@ -248,7 +255,7 @@ def _rules(own: Rules, *, is_default: bool) -> Rules:
 
 
 async def look_at(late: LateDatabase) -> None:
-    """Says on the log, once, what the user should know of a database: that it cannot be reached, or is not safe."""
+    """Log once what the user should know of a database: that it cannot be reached, or is not safe."""
     name = late.settings.name
     try:
         for sentence in await late.warnings():
@@ -262,7 +269,7 @@ RETRIEVED = "retrieve.search"
 
 @dataclass(slots=True, kw_only=True)
 class LateFolders:
-    """Some folders as a source of `retrieve.search`."""
+    """A collection of folders as a source of `retrieve.search`, opened on first use."""
 
     settings: Folders
     weigh: Callable[[Caller], Callable[[str], int]]
@@ -279,7 +286,7 @@ class LateFolders:
 
     def _opened(self) -> "RetrieveSource":
         if self._source is None:
-            # Loading it takes a while, and most gateways search no folders.
+            # Imported late: loading takes a while, and most gateways search no folders.
             from ullage.retrieve import FolderRetriever, RetrieveSettings, RetrieveSource
 
             said = self.settings
@@ -299,13 +306,13 @@ class LateFolders:
 
 @dataclass(slots=True, kw_only=True)
 class Retrieving:
-    """Those of the settings, by name."""
+    """The collections of folders of the settings, by name."""
 
     weigh: Callable[[Caller], Callable[[str], int]]
     _late: Mapping[str, LateFolders] = field(default_factory=dict[str, LateFolders])
 
     def arranged(self, settings: Settings) -> dict[str, LateFolders]:
-        """Those of the settings, the ones that stay as they are; nothing changes before they are taken."""
+        """Return the settings' collections, reusing the unchanged ones. Nothing changes until `take`."""
         return {one.name: self._refitted(one) for one in settings.retrieves}
 
     def _refitted(self, folders: Folders) -> LateFolders:
@@ -321,7 +328,7 @@ class Retrieving:
         return tuple(self._late.values())
 
     def members(self, arranged: Mapping[str, LateFolders], settings: Settings) -> list[Member]:
-        """The first one's tool under its own name, the others' with the collection's before it."""
+        """Return the members: the first collection's tool has its plain name, others a prefix of their collection."""
         return [
             Member(name=name, source=late, prefix="" if number == 0 else name, rules=settings.own, own=True)
             for number, (name, late) in enumerate(arranged.items())
@@ -329,12 +336,12 @@ class Retrieving:
 
 
 _ROWS = 10_000
-"""Of an answer at most; its tokens are bounded elsewhere."""
+"""Maximum rows of an answer; its tokens are limited elsewhere."""
 _FREED_AT_ONCE = 500
 
 
 class HeldTables:
-    """What `read_result` asks SQL of."""
+    """Runs SQL on stored results, for `read_result`."""
 
     def __init__(self) -> None:
         self._worker: TableWorker | None = None
@@ -352,7 +359,7 @@ class HeldTables:
         beside: "Mapping[str, tuple[Sequence[str], Iterable[Row]]] | None" = None,
     ) -> "tuple[Sequence[str], Sequence[Row], bool]":
         statement = (await anyio.to_thread.run_sync(_judged, sql)).sql
-        # The seconds are the statement's: reading what we hold ourselves is not its fault.
+        # The time limit is for the statement alone: reading the stored rows does not count.
         held = [await anyio.to_thread.run_sync(list["Row"], rows)]
         others = dict[str, tuple[Sequence[str], Sequence["Row"]]]()
         try:
@@ -376,7 +383,7 @@ class HeldTables:
 
 
 def _free(rows: "list[Row]") -> None:
-    """Empty a list a few rows at a time: the memory of a million at once is given back with everybody waiting."""
+    """Empty a list a few rows at a time; freeing a million rows at once would block every thread."""
     while rows:
         del rows[-_FREED_AT_ONCE:]
 
@@ -388,7 +395,7 @@ def _worker() -> "TableWorker":
 
 
 def _judged(sql: str) -> "Statement":
-    # The parser takes a while to load, and most results are never asked in SQL.
+    # Imported late: loading the parser takes a while, and most results are never queried in SQL.
     from ullage.sql.guard import judge
 
     return judge(sql, "sqlite")
@@ -396,7 +403,7 @@ def _judged(sql: str) -> "Statement":
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A server's part of the gateway."""
+    """The gateway's objects for one server."""
 
     kept: Kept
     supervised: Supervised
@@ -404,13 +411,13 @@ class Behind:
 
 @dataclass(slots=True, kw_only=True)
 class Servers:
-    """Those of the settings, by name."""
+    """The servers of the settings, by name."""
 
     host: Host
     catalogue: Catalogue
     spawn: Callable[[Work], None]
     is_own_address: Callable[[str], bool] = lambda _: False
-    """Whether a URL leads to this very gateway, which would then ask itself for ever."""
+    """Whether a URL leads to this gateway itself, which would then call itself endlessly."""
     _behind: Mapping[str, Behind] = field(default_factory=dict[str, Behind])
     _left_out: frozenset[str] = frozenset()
 
@@ -418,14 +425,14 @@ class Servers:
         return self._behind[server].kept
 
     async def are_known(self) -> bool:
-        """Whether the catalogue has the tools of every server; none is started."""
+        """Return whether the catalogue has the tools of every server. Starts none."""
         for behind in tuple(self._behind.values()):
             if await behind.kept.load() is None:
                 return False
         return True
 
     async def is_current(self) -> bool:
-        """Whether the catalogue says of every server what is known of it here."""
+        """Return whether the catalogue is up to date with what this process knows of every server."""
         for behind in tuple(self._behind.values()):
             if not await behind.kept.is_current():
                 return False
@@ -442,14 +449,14 @@ class Servers:
         return {server.name: server for server in servers if server.name not in circular}
 
     def arranged(self, wanted: Mapping[str, Server]) -> dict[str, Behind]:
-        """These servers, those that stay as they are; nothing changes before they are taken."""
+        """Return these servers' objects, reusing the unchanged ones. Nothing changes until `take`."""
         return {name: self._refitted(server) for name, server in wanted.items()}
 
     def members(self, arranged: Mapping[str, Behind], wanted: Mapping[str, Server]) -> list[Member]:
         return [_member(server, arranged[name]) for name, server in wanted.items()]
 
     def take(self, arranged: Mapping[str, Behind], wanted: Mapping[str, Server]) -> list[Behind]:
-        """Has just these from now on; returns those that stood here and no longer do."""
+        """Replace the servers by these; return the removed ones."""
         before, self._behind = self._behind, arranged
         for name, server in wanted.items():
             arranged[name].kept.reconfigure(server)

@@ -1,6 +1,6 @@
 """The counting functions of the public API: `count`, `count_request` and `find_model`.
 
-What this imports, `ullage count` waits for, so neither the MCP SDK nor a database is among it.
+`ullage count` waits for everything imported here, so the MCP SDK and the database are not imported.
 """
 
 from collections.abc import Generator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["count", "count_request", "counting_in_worker", "find_model", "format_of", "meter", "meter_for"]
 
 _MUCH = 500_000
-"""Bytes for which loading the engine at once costs less than counting the first texts without it."""
+"""Bytes of text from which loading the engine at once is cheaper than counting the first texts without it."""
 
 
 _engine = cache(default_engine)
@@ -28,16 +28,16 @@ _engine = cache(default_engine)
 
 @cache
 def meter() -> Meter:
-    """The one meter of this process."""
+    """Return the meter that this process shares."""
     return Meter(shipped(), engine=_engine())
 
 
 @contextmanager
 def counting_in_worker() -> Generator[None]:
-    """Have long texts counted by a process of its own, for as long as the context lasts.
+    """Count long texts in a separate process while the context is open.
 
-    For a gateway, where loading a vocabulary would hold up every call of every server. Of contexts that overlap, the
-    first has the process and ends it.
+    This is for a gateway, where loading a vocabulary would delay every call of every server. Of overlapping contexts,
+    the first owns the process and ends it.
     """
     from ullage.tokens import CountWorker
 
@@ -53,20 +53,28 @@ def counting_in_worker() -> Generator[None]:
 
 
 def meter_for(size: int) -> Meter:
-    """A meter for a process that counts so many bytes and ends."""
+    """Return a meter for a process that counts `size` bytes and ends."""
     return Meter(shipped(), engine=default_engine(begins_short=size <= _MUCH))
 
 
 def count(text: str, model: str = DEFAULT_MODEL) -> Count:
-    """How many tokens `text` is to `model`, with method and band."""
+    """Count the tokens of `text` for `model`.
+
+        count("hello world", "gpt-4o").tokens
+
+    Returns:
+        The count with the method used and the band of possible values.
+    """
     return meter().count(_string(text, "text"), _string(model, "model"))
 
 
 def count_request(body: Mapping[str, Any], model: str | None = None, format: "Format | str | None" = None) -> "Weight":  # noqa: A002
-    """What a whole request weighs, part by part, as its provider would count it.
+    """Count the tokens of a whole request by part, as its provider would.
 
-    `body` is the JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini; which of them is told from
-    its shape unless `format` says so. `model` is the body's own unless given.
+    Args:
+        body: The JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini.
+        model: The model; the body's own if None.
+        format: The provider's format; detected from the body's shape if None.
     """
     from ullage.messages import read_request
 
@@ -92,7 +100,7 @@ def _must_be_json(body: Mapping[str, Any]) -> None:
 
 
 def _string(value: str, name: str) -> str:
-    """What callers without a type checker give may be anything."""
+    """Return `value` if it is a string; callers without a type checker may pass anything."""
     if isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         return value
     hint = "decode bytes first: data.decode()" if isinstance(value, bytes) else f"give `{name}` as str"
@@ -111,5 +119,5 @@ def format_of(name: str) -> "Format":
 
 
 def find_model(name: str) -> ModelCard:
-    """The card of a model, by any name people write for it."""
+    """Return the card of a model, by any of its common names."""
     return meter().models.find(_string(name, "name")).card

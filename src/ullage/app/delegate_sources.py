@@ -1,11 +1,10 @@
-"""The delegate's tools as a source, loaded when they are first needed.
+"""The delegate's tools (`delegate.run` and its kin) as a source, loaded on first use.
 
-`delegate.run` and its kin as a source of tools that loads nothing before it is listed or called, and follows the
-settings. Where no provider has a key, or nobody spoke of delegating, it is not there at all. What the tools do is
-`delegate`'s affair.
+The source loads nothing before it is listed or called, and follows the settings. Where no provider has a key, or the
+settings do not mention delegating, there is no source. The tools themselves are implemented in `delegate`.
 
-Results that were held back and passages that were found, each for whoever got it and within a budget that all of them
-share. The caller's window is not passed through.
+A delegated call can include stored results and found passages by handle. A handle is valid only for the principal who
+received it, and all texts of a call share one budget. The caller's context window is not passed on.
 """
 
 import logging
@@ -38,17 +37,17 @@ if TYPE_CHECKING:
 __all__ = ["DELEGATED", "Delegating", "Handing", "Passages"]
 
 _LEAST = 50
-"""Tokens, below which nothing of a text can be said."""
+"""Tokens below which no useful part of a text fits."""
 
 
 class Passages(Protocol):
     async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
-        """Raises `UnknownHandle`."""
+        """Return the texts of these handles; raises `UnknownHandle`."""
         ...
 
 
 class _Shape(Protocol):
-    """What is known of a part of a held result."""
+    """Position and size of a part of a stored result."""
 
     @property
     def kind(self) -> str: ...
@@ -69,15 +68,15 @@ class Handing:
     meter: Meter
     reference: Callable[[Caller], Reference]
     found: Callable[[], Sequence[Passages]]
-    """Those who hand out handles of passages."""
+    """The sources that issue handles of passages."""
 
     async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
-        """Their texts in this order."""
+        """Return the handles' texts in this order."""
         parts = [partial(self._text, handle, caller) for handle in handles]
         return await self._shared(parts, caller, max_tokens)
 
     async def _shared(self, parts: Sequence[Callable[[int], Awaitable[str]]], caller: Caller, budget: int) -> str:
-        """Each may take an equal part of what those before it left."""
+        """Return the parts' texts. Each part gets an equal share of the budget that the parts before it left."""
         texts, left = list[str](), budget
         for number, part in enumerate(parts):
             share = left // (len(parts) - number)
@@ -107,7 +106,7 @@ class Handing:
 
 
 def _starts(shapes: Sequence[_Shape]) -> list[int]:
-    """The first unit of every part that is read by itself: parts of lines that follow one another are read together."""
+    """Return the first unit of every part that is read by itself; consecutive parts of lines are read together."""
     follows = [False, *(one.kind == other.kind == "lines" and not other.label for one, other in pairwise(shapes))]
     return [shape.first for shape, is_more in zip(shapes, follows, strict=False) if not is_more and shape.units]
 
@@ -115,30 +114,30 @@ def _starts(shapes: Sequence[_Shape]) -> list[int]:
 _log = logging.getLogger(__name__)
 
 DELEGATED = ("delegate.run", "delegate.diff", "delegate.tests", "delegate.consensus")
-"""The tools, the first of them listed."""
+"""The tools; only the first is listed."""
 
 
 _LEDGER_SECONDS = 2.0
-"""That an answer waits for its cost to be in the ledger: a locked database loses entries, never a call."""
+"""Maximum wait for a call's cost to be written to the ledger. A locked database loses entries, never a call."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Delegating:
     settings: Callable[[], Settings]
-    """Those in force now."""
+    """Returns the settings now in force."""
     environment: Mapping[str, str] = field(repr=False)
     database: Database | None
     recorder: Recorder
     held: Handing
     _source: "DelegateSource | None" = None
     _made_for: tuple[Any, ...] = ()
-    """The settings that the source was made for."""
+    """The settings that the source was created for."""
     _client: "httpx2.AsyncClient | None" = None
     _lock: anyio.Lock | None = None
     _said: frozenset[str] = frozenset()
 
     def member(self, settings: Settings) -> Member | None:
-        """None where there is nobody to ask."""
+        """Return the gateway's member; None where no provider can be called."""
         if not settings.delegate.is_wanted or not names_on(settings, self.environment):
             return None
         own = settings.own
@@ -146,7 +145,7 @@ class Delegating:
         return Member(name=settings.delegate_name, source=self, prefix="", rules=rules, own=True)
 
     async def tools(self) -> Listing:
-        # Loading it takes a while, and most gateways never delegate.
+        # Imported late: loading takes a while, and most gateways never delegate.
         from ullage.delegate import TOOLS
 
         return Listing(TOOLS, revision="1")
@@ -156,12 +155,12 @@ class Delegating:
         try:
             return await source.call(call)
         finally:
-            # No answer before its cost is in the ledger: what a killed process had not written is never money.
+            # The cost is written before the answer is returned, so that a killed process loses no costs.
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self.recorder.flush, _LEDGER_SECONDS)
 
     def look(self) -> None:
-        """Says on the log, once each, which providers are off and what in the policy cannot be meant."""
+        """Log once each which providers are off and which entries of the policy are unusable."""
         settings = self.settings()
         sentences = off(settings, self.environment) if settings.delegate.is_wanted else ()
         for sentence in (*sentences, *settings.delegate.warnings):
@@ -199,13 +198,13 @@ class Delegating:
         purse = purse_of(self.database, self.settings)
         delegate = build(settings, self.environment, client=self._client, purse=purse, recorder=self.recorder)
         if delegate.policy.languages:
-            # Here is a thread; later it would hold up the event loop.
+            # Loaded here, in a worker thread; later it would block the event loop.
             load_detector()
         answers = KeptAnswers(vault=self.held.vault)
         return DelegateSource(delegate=delegate, held=self.held, files=files, answers=answers)
 
     def _files(self, settings: Settings) -> "Files | None":
-        """None where the user named no folder."""
+        """Return the file reader; None where the settings name no folder."""
         if not settings.delegate.file_roots:
             return None
         from ullage.retrieve import FileRoots

@@ -1,10 +1,8 @@
-"""Keeps the start cache filled.
+"""Keeps the cache of first answers filled and up to date, for clients that start `ullage serve` next.
 
-Keeps the cache of first answers filled and true: what a client that starts `ullage serve` next is answered at once.
-
-An entry is what a gateway that has served nobody before would answer now, not what this one has promised its own
-client. It is written a moment after something has changed, and when the gateway ends. Nothing is written of settings
-that have errors, of lists that still wait for servers, or while this process knows less than the store.
+An entry has what a newly started gateway would answer now, not what this one has already answered its own client. It
+is written shortly after a change, and when the gateway ends. Nothing is written for settings that have errors, for
+lists that still wait for servers, or while this process knows less than the store.
 """
 
 import json
@@ -40,19 +38,19 @@ __all__ = ["StartAnswers"]
 _log = logging.getLogger(__name__)
 
 _MOMENT = 0.5
-"""Seconds in which changes gather before entries are written."""
+"""Seconds in which changes are collected before entries are written."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StartAnswers:
-    """The entries of one gateway's client, and of others that were started in the same way before."""
+    """Writes the cache entries of this gateway's client, and of clients that were started in the same way before."""
 
     gateway: Gateway
     situation: Situation
     _loaded: Loaded = field(init=False)
-    """The settings that the gateway began with."""
+    """The settings that the gateway started with."""
     _place: tuple[str, bytes] | None = field(init=False)
-    """The cache's folder and key; None where there is none."""
+    """The cache's folder and key; None where there is no cache."""
     _token: str = ""
     """The revision of the catalogue that the gateway's lists were made from."""
     _changed: anyio.Event = field(default_factory=anyio.Event)
@@ -65,7 +63,7 @@ class StartAnswers:
             self._place = None
 
     async def keep(self, wait: float = _MOMENT) -> None:
-        """Writes entries `wait` seconds after it begins and a moment after each change, for as long as it runs."""
+        """Write entries after `wait` seconds, and shortly after each change, until cancelled."""
         if self._place is None:
             return
         unwatch = self.gateway.merge.watch(self._hear)
@@ -81,7 +79,7 @@ class StartAnswers:
             unwatch()
 
     async def close(self) -> None:
-        """Writes what is not written yet."""
+        """Write the entries that are not yet saved."""
         if self._changed.is_set() or self._read_token() != self._token:
             await self._write_changes()
 
@@ -101,7 +99,7 @@ class StartAnswers:
             self._note()
 
     async def write(self, clients: Iterable[str | None] = ()) -> None:
-        """Writes the entries of these clients, and of all others that have one, where they are no longer true."""
+        """Update the outdated entries of these clients, and of all other clients that have one."""
         if self._place is None or not self._is_fresh():
             return
         folder, key = self._place
@@ -129,15 +127,17 @@ class StartAnswers:
                     return
 
     def _is_fresh(self) -> bool:
-        """Whether a process that starts now would read the same settings. One that runs keeps the content of project
-        files that were approved before."""
+        """Return whether a process that starts now would read the same settings.
+
+        A running process keeps the content of project files that were approved before.
+        """
         loaded = self.gateway.loaded
         if loaded.errors or loaded.unread:
             return False
         return loaded is self._loaded or not (loaded.in_use or loaded.pending)
 
     async def _make(self, situation: Situation, facts: dict[str, Any]) -> Entry | None:
-        """The entry for a client; None where its list is not settled."""
+        """Build a client's entry; None where its tool list is not settled."""
         loaded = self.gateway.loaded
         view = await self.gateway.view()
         if view.missing and self.gateway.settings.gateway_for(situation.client).mode == "direct":
@@ -145,7 +145,7 @@ class StartAnswers:
         served = self.gateway.preview(situation.client)
         try:
             answers = await present(Presentation(served.profile))
-        except Exception:  # noqa: BLE001 - whatever is wrong is an answer that must not be kept
+        except Exception:  # noqa: BLE001 - an answer that fails for any reason must not be cached
             return None
         view = await self.gateway.view()
         if (view.missing and served.find.surface == "direct") or self.gateway.loaded is not loaded:
@@ -160,7 +160,7 @@ class StartAnswers:
         settings = loaded.settings
         variables = set(loaded.variables)
         if settings.delegate.is_wanted:
-            # Whether models can be asked, and so whether that is offered, goes by the keys that are set.
+            # Delegating is offered only where a provider's key is set.
             variables |= {one.key_env for one in settings.providers if one.key_env}
         facts = make_facts(
             situation,
@@ -188,9 +188,9 @@ class StartAnswers:
 
 
 async def present(presentation: Presentation) -> Entry:
-    """The first answers of a server as an entry holds them, without what they depend on.
+    """Return the first answers of a server as a cache entry stores them, without their dependencies.
 
-    Of each list, the array of tools is kept apart from what is written before and after it.
+    For each tool list, the array of tools is stored apart from the text before and after it.
     """
     lists = dict[str, list[str]]()
     arrays = list[bytes]()
@@ -212,7 +212,7 @@ async def present(presentation: Presentation) -> Entry:
 
 
 def _as_read(value: dict[str, Any]) -> dict[str, Any]:
-    """A value as it is read again from JSON, so that the two can be compared."""
+    """Return a value as it reads after a round trip through JSON, so that the two can be compared."""
     return json.loads(json.dumps(value))
 
 

@@ -1,7 +1,7 @@
-"""Brings the model calls of other programs' logs into the ledger.
+"""Imports the model calls in other programs' logs into the ledger.
 
-Each file is read from where the last reading stopped, and one that did not change is not opened. A call costs what the
-program says it cost, else its list price on its day; a prompt cache that is kept for an hour costs twice the input.
+Each file is read from where the last import stopped, and an unchanged file is not opened. A call costs what the program
+logged, else its list price on its day; a prompt cache with a lifetime of one hour costs twice the input price.
 """
 
 import json
@@ -21,11 +21,11 @@ from ullage.store import Connection, Database, upsert
 __all__ = ["CallPrices", "Imported", "import_logs"]
 
 _BATCH = 20_000
-"""Calls of one transaction."""
+"""Calls per transaction."""
 _WORTH = 5_000
-"""Tokens read anew that count as a cache miss."""
+"""Minimum of tokens read again that counts as a cache miss."""
 _PROBES = (32_000, 128_000, 200_000, 256_000, 272_000, 512_000, 1_500_000)
-"""Lengths of prompts at which a model's price may rise."""
+"""Prompt lengths at which a model's price may rise."""
 _PUT_FILE = upsert(
     "ullage_log_files",
     ("path", "size", "changed", "state"),
@@ -38,24 +38,24 @@ _SOURCE_LOG = 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
     files: int
-    """Read."""
+    """Files that were read."""
     unchanged: int
     calls: int
-    """New, or better than what was known of them."""
+    """Calls that are new, or more complete than those already stored."""
     is_complete: bool = True
-    """False where time ran out first."""
+    """False where the time limit was reached first."""
 
 
 @dataclass(slots=True)
 class CallPrices:
-    """List prices in picodollars a token, by model and day."""
+    """List prices in picodollars per token, by model and day."""
 
     models: ModelTable
     _rates: dict[tuple[str, int], tuple[int, int, int, int] | None] = field(
         default_factory=dict[tuple[str, int], tuple[int, int, int, int] | None]
     )
     _flat: dict[str, int] = field(default_factory=dict[str, int])
-    """The longest prompt of each model up to which its price does not rise."""
+    """By model, the longest prompt up to which its price does not rise."""
 
     def picodollars(self, call: LoggedCall) -> int | None:
         if call.dollars is not None:
@@ -77,7 +77,7 @@ class CallPrices:
         return fresh * plain + call.output * output + call.cache_read * read + call.cache_write * write + hour
 
     def rates(self, call: LoggedCall) -> tuple[int, int, int, int] | None:
-        """Of input, output, cache reads and writes; None where some price is unknown."""
+        """Return the prices of input, output, cache reads and cache writes; None where one of them is unknown."""
         if call.model is None:
             return None
         key = (call.model, int(call.time // 86_400))
@@ -116,14 +116,14 @@ def import_logs(
     principal: str,
     seconds: float | None = None,
 ) -> Imported:
-    """Read what is new in the logs of every program.
+    """Import new calls from the logs of every program.
 
     Args:
         database: The store.
-        environment: Where programs keep their logs.
-        models: For prices.
-        principal: Whose calls they are.
-        seconds: Stop after so long; the newest files come first then.
+        environment: Variables that locate the programs' logs.
+        models: The price table.
+        principal: Owner of the calls.
+        seconds: Time limit. With one, the newest files are read first.
     """
     node = platform.node()
     known: dict[str, tuple[int, float, str]] = {
@@ -211,8 +211,10 @@ class _Importing:
         )
 
     def write(self) -> None:
-        """The rest, and with it how far each file was read: a process that ends before reads them again, and no call
-        is counted twice for that."""
+        """Write the remaining calls together with each file's read position.
+
+        A process that ends before this reads them again, and no call is counted twice.
+        """
         rows, files, self._rows, self._files = self._rows, self._files, [], []
 
         def work(connection: Connection) -> int:
@@ -226,11 +228,11 @@ class _Importing:
 
 
 _REPORTED = 1 << 2
-"""The flags of a call whose tokens the provider reported."""
+"""Flag of a call whose token counts come from the provider."""
 
 
 def _note_miss(row: CallRow, call: LoggedCall, last: list[float], prices: CallPrices) -> None:
-    """What the request before had put into the provider's cache and this one read anew, more than half of it."""
+    """Record a cache miss: more than half of what the request before wrote to the provider's cache was read anew."""
     shared = int(min(last[0], call.input))
     if not last[1] or 2 * call.cache_read >= shared or shared - call.cache_read < _WORTH:
         return

@@ -1,9 +1,9 @@
-"""Decides how Ullage is put in front of a program's servers, and how it is taken out again.
+"""Plans how Ullage is put in front of a program's servers, and how it is removed again.
 
-`plan_install` compares what a program has configured with the user's own `ullage.toml` and returns the edits of both
-files, with a reason for every server that stays where it is. `plan_uninstall` returns the edits of the user's file that
-take the program's group out again. `find_doubled` finds servers that a program still lists beside Ullage. Nothing is
-read or written here.
+`plan_install` compares a program's configuration with the user's own `ullage.toml` and returns the edits of both files,
+with a reason for every server that stays where it is. `plan_uninstall` returns the edits of the user's file that remove
+the program's group again. `find_doubled` finds servers that a program still lists beside Ullage. Nothing is read or
+written here.
 """
 
 import re
@@ -47,24 +47,24 @@ __all__ = [
 OWN_NAME = "ullage"
 """The name of Ullage's entry in other programs' files."""
 UNASKED_TOOLS = ("find_tool", "read_result")
-"""Ullage's tools that only look things up; programs that can be told so run them without asking."""
+"""Ullage's tools that only look things up; programs with an allow list run them without asking the user."""
 CALLING_TOOLS = ("call_tool", "call_tool_write")
-"""Those that call a server's tool."""
+"""Ullage's tools that call a server's tool."""
 _RUNNERS = ("npx", "uvx", "bunx", "pnpx", "pipx")
-"""Programs that fetch the package named in their arguments and start it."""
+"""Programs that download the package named in their arguments and start it."""
 _BARE = re.compile(r"[^A-Za-z0-9_.-]+")
 _ULLAGE = re.compile(r"(?:^|[/\\])ullage(?:\.exe)?(?:@.*)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A server that goes behind Ullage."""
+    """A server that moves behind Ullage."""
 
     entry: ServerEntry
     name: str
     """Its name in the user's `ullage.toml`."""
     is_known: bool = False
-    """Whether the user's file has the same server already."""
+    """Whether the user's file already has the same server."""
 
 
 MovedScope = Literal["user", "project", "all"]
@@ -87,22 +87,22 @@ class InstallPlan:
 
     program: Program
     file: ConfigFile
-    """Where Ullage's entry goes."""
+    """The file that gets Ullage's entry."""
     entry_path: KeyPath
     moved: tuple[Moved, ...] = ()
     staying: tuple[Staying, ...] = ()
     own_edits: tuple[Edit, ...] = field(default=(), repr=False)
-    """Of the user's `ullage.toml`."""
+    """Edits of the user's `ullage.toml`."""
     file_edits: Mapping[str, tuple[Edit, ...]] = field(default_factory=dict[str, tuple[Edit, ...]], repr=False)
-    """Of the program's files, by path."""
+    """Edits of the program's files, by path."""
     formats: Mapping[str, ConfigFile] = field(default_factory=dict[str, ConfigFile])
 
     def added_to_own(self) -> tuple[KeyPath, ...]:
-        """The tables that the user's file gets."""
+        """The tables that are added to the user's file."""
         return tuple(edit.path for edit in self.own_edits if isinstance(edit, Put))
 
 
-def plan_install(  # noqa: PLR0913 - the last three say what is moved
+def plan_install(  # noqa: PLR0913 - the last three select what is moved
     config: ClientConfig,
     own: Mapping[str, object],
     command: Sequence[str],
@@ -113,20 +113,20 @@ def plan_install(  # noqa: PLR0913 - the last three say what is moved
     behind: Iterable[str] = (),
     needs_sign_in: Iterable[str] = (),
 ) -> InstallPlan:
-    """How Ullage is put in front of a program's servers.
+    """Plan how to put Ullage in front of a program's servers.
 
-    A server of one folder only is there in that folder only afterwards, too. Ullage's entry goes to the user's file in
-    any case: the command in it is one of this machine, and a project's file may be shared.
+    A server of one folder stays limited to that folder. Ullage's entry always goes to the user's file: its command is
+    specific to this machine, and a project's file may be shared.
 
     Args:
-        config: what the program has configured.
+        config: the program's configuration.
         own: the user's `ullage.toml`, parsed.
         command: the words that start Ullage as a server.
         model: the program's model under a name that Ullage knows; None where there is none.
         scope: which servers are moved.
-        is_approved: whether the user has approved a project's file as it is. Servers of others stay.
-        behind: names of the servers that are behind Ullage for this program already. They stay there.
-        needs_sign_in: names in the program of servers that were found to want a sign-in.
+        is_approved: whether the user has approved a project's file as it is. Servers of other project files stay.
+        behind: names of the servers that are already behind Ullage for this program. They stay there.
+        needs_sign_in: the program's names of servers that were found to require a sign-in.
     """
     program = config.program
     file = _choose_file(config)
@@ -149,7 +149,7 @@ def plan_install(  # noqa: PLR0913 - the last three say what is moved
             own_edits.append(Put(("servers", name), table))
         group.append(name)
         moved.append(Moved(entry, name, is_known))
-    # A second installation adds to the group: what it holds is no longer in the program's own files.
+    # A second installation adds to the group: its present members are no longer in the program's own files.
     before = _table(_table(own.get("groups")).get(program.name)).get("servers")
     known = [name for name in cast("list[object]", before) if isinstance(name, str)] if isinstance(before, list) else []
     own_edits.append(Put(("groups", program.name), {"servers": list(dict.fromkeys((*known, *group)))}))
@@ -185,8 +185,11 @@ def plan_install(  # noqa: PLR0913 - the last three say what is moved
 
 
 def _unasked_tools(present: ServerEntry | None, moved: Sequence[Moved]) -> tuple[str, ...]:
-    """Ullage's tools that the program may run without asking. Those that call others are among them where no server
-    that is behind it was asked for; what is to be asked for some tools only, Ullage asks itself."""
+    """Return Ullage's tools that the program may run without asking the user.
+
+    The calling tools are included only if the program runs every tool of the servers behind Ullage without asking.
+    Where only some tools need a question, Ullage itself asks.
+    """
     before = () if present is None else present.rules.allow
     is_free = bool(moved) or "*" in before or "call_tool_write" in before
     is_free = is_free and all("*" in one.entry.rules.allow for one in moved)
@@ -195,8 +198,10 @@ def _unasked_tools(present: ServerEntry | None, moved: Sequence[Moved]) -> tuple
 
 
 def _allowed_tools(config: ClientConfig, server: str, unasked: Sequence[str]) -> tuple[ConfigFile, Put] | None:
-    """The edit of a program's own list of tools that run without asking; None where its entry of a server says so, or
-    where the list has them or cannot be read."""
+    """Return the edit of a program's own list of tools that run without asking.
+
+    None if the program stores this in its server entries, or if the list already has the tools or cannot be read.
+    """
     path = config.program.allowed_tools
     file = next((one for one in config.candidates if one.scope == "user" and not one.tables), None)
     if path is None or file is None or any(one.file == file.path for one in config.problems):
@@ -210,12 +215,12 @@ def _allowed_tools(config: ClientConfig, server: str, unasked: Sequence[str]) ->
 
 
 def plan_uninstall(program: str, own: Mapping[str, object], added: Iterable[KeyPath]) -> tuple[Edit, ...]:
-    """The edits of the user's `ullage.toml` that take a program out again.
+    """Plan the edits of the user's `ullage.toml` that remove a program again.
 
     Args:
         program: its name.
-        own: the user's file as it is now, parsed.
-        added: what the installation added to it. A server of these stays where another group has it too.
+        own: the user's current file, parsed.
+        added: what the installation added to it. A server among these stays if another group uses it too.
     """
     groups = {name: _table(group).get("servers") for name, group in _table(own.get("groups")).items()}
     elsewhere = {
@@ -238,13 +243,13 @@ def plan_uninstall(program: str, own: Mapping[str, object], added: Iterable[KeyP
 
 
 def find_doubled(config: ClientConfig, behind: Iterable[Server]) -> tuple[ServerEntry, ...]:
-    """The servers that a program lists itself although they are also behind Ullage, which it has as a server too.
+    """Return the servers that a program lists although they are also behind Ullage, which it lists as well.
 
-    A server is the same where it starts or reaches the same thing, whatever it is called, and where it has the name
-    under which Ullage serves one.
+    Two servers are the same if they start or reach the same thing, under any name, or if one has the name under which
+    Ullage serves the other.
 
     Args:
-        config: what the program has configured.
+        config: the program's configuration.
         behind: the servers behind Ullage for this program.
     """
     if ullage_entry(config) is None:
@@ -264,8 +269,11 @@ _Launch = tuple[str | None, tuple[str, ...], str | None]
 
 
 def _launch_identity(command: str | None, arguments: Sequence[str], url: str | None) -> _Launch:
-    """What an entry starts or reaches, without what makes no difference: folders and endings of the command, whether a
-    package runner asks, and which version of the package it takes."""
+    """Return what an entry starts or reaches, without irrelevant differences.
+
+    These are folder and file extension of the command, whether a package runner asks before it downloads, and the
+    version of the package.
+    """
     if url is not None:
         return None, (), url.split("#")[0].rstrip("/")
     words = [command or "", *arguments]
@@ -279,15 +287,15 @@ def _launch_identity(command: str | None, arguments: Sequence[str], url: str | N
 
 
 def is_ullage(entry: ServerEntry) -> bool:
-    """Whether an entry starts Ullage as a gateway."""
+    """Return whether an entry starts Ullage as a gateway."""
     words = (entry.command or "", *entry.arguments)
     return any(_ULLAGE.search(word) for word in words) and "serve" in words
 
 
 def ullage_entry(config: ClientConfig) -> ServerEntry | None:
-    """The entry with which a program starts Ullage; None where it has none.
+    """Return the entry with which a program starts Ullage; None where it has none.
 
-    One in a project's file does not count: its flags name files to be read, and it may be anybody's.
+    One in a project's file does not count: its flags name files to be read, and the file may come from anyone.
     """
     entries = (one for one in config.servers if one.scope != "project" and not one.disabled and not one.faults)
     return next((one for one in entries if is_ullage(one)), None)
@@ -303,13 +311,13 @@ class ServeFlags:
     store: str | None = None
 
     def words(self) -> tuple[str, ...]:
-        """As they are written, without the client."""
+        """The flags as command-line words, without the client."""
         included = [word for path in self.include for word in ("--include", path)]
         return (*included, *(("--store", self.store) if self.store else ()))
 
 
 def serve_flags(entry: ServerEntry) -> ServeFlags:
-    """The flags of an entry that starts Ullage."""
+    """Parse the flags of an entry that starts Ullage."""
     found = dict[str, list[str]]()
     words = list(entry.arguments[entry.arguments.index("serve") + 1 :]) if "serve" in entry.arguments else []
     while words:
@@ -329,7 +337,7 @@ def serve_flags(entry: ServerEntry) -> ServeFlags:
 
 
 def server_table(entry: ServerEntry) -> dict[str, object]:
-    """A server as a table of `ullage.toml`, with everything that its program said of it."""
+    """Convert a server to a table of `ullage.toml`, with everything that its program configured."""
     table: dict[str, object] = {}
     if entry.url is not None:
         table["url"] = entry.url
@@ -341,7 +349,7 @@ def server_table(entry: ServerEntry) -> dict[str, object]:
         table["command"] = entry.command
         table["args"] = list(entry.arguments)
         if entry.directory is not None:
-            # A folder in which a server is started. One that is relative begins at the folder to which
+            # The folder in which a server is started. A relative one is resolved against the folder to which
             # the entry belongs.
             directory = entry.directory
             folder = entry.folder
@@ -363,25 +371,28 @@ def server_table(entry: ServerEntry) -> dict[str, object]:
 
 
 def _rules_table(rules: ToolRules) -> dict[str, object]:
-    """The rules in Ullage's patterns. Nothing is exempt from `deny`, which Ullage's `allow` would lift too."""
+    """Convert the rules to Ullage's patterns.
+
+    An exemption that `deny` matches is dropped, as Ullage's `allow` overrides `deny`.
+    """
     deny, ask = [_pattern(one) for one in rules.deny], [_pattern(one) for one in rules.ask]
     exempt = [one for one in rules.exempt if ask and "*" not in one and not any(fnmatchcase(one, two) for two in deny)]
     found: dict[str, object] = {"allow": [_pattern(one) for one in exempt], "ask": ask, "deny": deny}
     if rules.only is not None:
-        # An empty list means that no tool is wanted, which only `deny` can say.
+        # An empty list means that no tool is wanted, which only `deny` can express.
         found |= {"only": [_pattern(one) for one in rules.only]} if rules.only else {"deny": ["*"], "allow": []}
     return found
 
 
 def _pattern(name: str) -> str:
-    """A name in which only a star is more than a letter."""
+    """Escape a name so that only a star is a wildcard."""
     return re.sub(r"[?\[]", r"[\g<0>]", name)
 
 
 def _reason_to_stay(
     entry: ServerEntry, scope: MovedScope, is_approved: Callable[[str], bool], needs_sign_in: frozenset[str]
 ) -> Staying | None:
-    """Why a server is not moved; None where it is."""
+    """Return why a server is not moved; None where it is moved."""
     is_users = entry.scope == "user"
     found: tuple[str, StayingKind] | None = None
     if entry.scope == "managed":
@@ -406,7 +417,7 @@ def _reason_to_stay(
 
 
 def _choose_name(entry: ServerEntry, table: Mapping[str, object], taken: Mapping[str, object]) -> tuple[str, bool]:
-    """A name for the server, and whether the same server has it already."""
+    """Return a name for the server, and whether the same server already has it."""
     base = _clean(entry.name)
     candidates = [base, f"{base}-{entry.program}", *(f"{base}-{entry.program}-{number}" for number in range(2, 1000))]
     for name in candidates:
@@ -422,7 +433,7 @@ def _clean(name: str) -> str:
 
 
 def _choose_file(config: ClientConfig) -> ConfigFile:
-    """The user's file that the program writes new servers to: one that is there, or the first that may be."""
+    """Return the user's file to which the program writes new servers: an existing one, or the first possible one."""
     there = [one for one in config.files if one.scope == "user" and one.tables]
     main = [one for one in there if one.is_main]
     if main:

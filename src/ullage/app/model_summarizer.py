@@ -1,7 +1,7 @@
-"""Summarizers that ask a model of the user's settings.
+"""Summarizers that call a model of the user's settings.
 
-The question is like any other to a delegate: within its budgets, its fallbacks, and on its bill. What is asked, and
-whether the answer will do, is the context's affair.
+A summary is requested like any other delegated call, with the same budgets, fallbacks and ledger entries. The context
+writes the prompt and decides whether the summary is acceptable.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,11 @@ __all__ = ["DelegateSummarizer", "NamedSummarizer"]
 
 @dataclass(frozen=True, slots=True)
 class NamedSummarizer:
-    """A model by its name. The settings of the working directory, with its keys and budgets, are read for each summary:
-    compactions are rare, and nothing stays open between them."""
+    """A summarizer for a model's name.
+
+    The settings of the working directory, with their keys and budgets, are read for each summary: compactions are rare,
+    and nothing stays open between them.
+    """
 
     model: str
     """An alias or id of the policy, or any model of a provider whose key is set, as `openai:gpt-4o` or `gpt-4o`."""
@@ -46,7 +49,7 @@ class DelegateSummarizer:
 
     @property
     def window(self) -> int | None:
-        """Of the model that is asked first."""
+        """Context window in tokens of the model that is called first."""
         return self._first.window
 
     async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
@@ -78,7 +81,8 @@ class DelegateSummarizer:
         return route(asked, self.delegate.policy, self.delegate.models).candidates[0]
 
     async def _weigh(self, request: SummaryRequest) -> int:
-        """The middle of what it weighs: whoever asks has left room in the window for the rest of the band."""
+        """Return the middle of the request's token band: the caller has left room in the window for the rest of the
+        band."""
         meter, model = self.delegate.meter, self._first.entry.model
         name = model if meter.models.get(model) is not None else unheard(model)
         texts = [await patiently(meter.steps(text, name)) for text in (request.instructions, request.text)]

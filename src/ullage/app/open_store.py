@@ -1,17 +1,15 @@
-"""Opens the store that the settings name, and reports what was accepted, changed or forgotten in it.
+"""Opens the store that the settings name, and reports accepted and changed definitions and deleted uses.
 
-Whoever works without a database still works; it forgets, and says so once.
+Without a database everything still works; nothing is stored, and a warning says so once.
 
-In the store that the settings name, of whoever they let in: the user of this machine, and the tokens that they name. A
-gateway that runs notices within a minute. What was learnt is not known here.
+`forget_uses` deletes learned uses of the principals in the settings: the user of this machine, and the named tokens. A
+running gateway notices within a minute.
 
-Notices that a user gets once after an upgrade.
+After an upgrade a user may get a notice, once. A migration of the store leaves the notice's name behind; the first
+process that has something to report removes the name and logs the notice. Several processes may start at once, and one
+of them wins. With a read-only store no notice is logged, because it would be repeated each time.
 
-A migration of the store leaves the name of a notice behind; the first process that has something to say takes it away
-and says it. Several processes may start at once, and one of them wins. A store that cannot be written says nothing,
-because it would say it again each time.
-
-Definitions of a server that wait for the user, and their acceptance, without starting the server.
+Definitions of a server that wait for the user can be listed and accepted without starting the server.
 """
 
 import logging
@@ -44,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 def open_store(url: str, loss: str) -> tuple[Database | None, StoreFailed | None]:
-    """The database, or None and why; `loss` says what that means. Blocks."""
+    """Return the database, or None and why; `loss` describes the consequence. Blocks."""
     try:
         return Database.open(url), None
     except StoreFailed as error:
@@ -53,7 +51,10 @@ def open_store(url: str, loss: str) -> tuple[Database | None, StoreFailed | None
 
 
 def forget_uses(settings: Settings) -> int:
-    """How many uses there were. Blocks; raises `StoreFailed` where nothing could be forgotten."""
+    """Delete learned uses; return how many there were.
+
+    Blocks. Raises `StoreFailed` if nothing could be deleted.
+    """
     database = Database.open(settings.store)
     try:
         return StoredUses(database).forget([user_name(), *(token.name for token in settings.tokens)])
@@ -63,13 +64,13 @@ def forget_uses(settings: Settings) -> int:
 
 _MINE = {"name": "server_environment"}
 _SHOWN = 8
-"""Names in the notice."""
+"""Maximum names in the notice."""
 
 
 async def tell_of_withheld_variables(
     database: Database | None, environment: ChildEnvironment, servers: Iterable[Server]
 ) -> None:
-    """Logs once, after an upgrade from a version whose servers inherited everything, which variables they now lack."""
+    """Log once, after an upgrade from a version whose servers inherited everything, which variables they now lack."""
     if database is None:
         return
 
@@ -103,7 +104,7 @@ async def tell_of_withheld_variables(
 
 
 def places_of(environment: Mapping[str, str]) -> Places:
-    """The folders of this machine and process that servers write into their definitions."""
+    """Return the folders of this machine and process that servers may include in their definitions."""
     try:
         folder = os.getcwd()  # noqa: PTH109 - as text, which is what servers print
     except OSError:
@@ -113,23 +114,23 @@ def places_of(environment: Mapping[str, str]) -> Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionReport:
-    """What of a server's definitions the user should know."""
+    """The definitions of a server that the user should know about."""
 
     withheld: tuple[DefinitionChange, ...] = ()
     new: tuple[Baseline, ...] = ()
-    """Names that joined after the server's first listing, and that the user has not looked at yet."""
+    """Names added after the server's first listing that the user has not yet seen."""
     accepted_by_setting: tuple[Baseline, ...] = ()
-    """Changed, and accepted by `definition_changes = "accept"`."""
+    """Changed definitions that were accepted by `definition_changes = "accept"`."""
 
     @property
     def keeps_changing(self) -> bool:
-        """Whether something that is withheld changed more than once, as it does for a server that writes its
-        definitions anew at each start."""
+        """Whether something withheld changed more than once, as for a server that generates its definitions at each
+        start."""
         return any(change.changes > 1 for change in self.withheld)
 
 
 def report_definitions(baselines: Baselines, server: Server) -> DefinitionReport:
-    """The report of one server, from what is recorded. Blocks."""
+    """Return the report of one server from the store. Blocks."""
     if server.definition_changes == "ignore":
         return DefinitionReport()
     return DefinitionReport(
@@ -140,7 +141,7 @@ def report_definitions(baselines: Baselines, server: Server) -> DefinitionReport
 
 
 def report_all(settings: Settings) -> dict[str, DefinitionReport]:
-    """The report of every server that has something to report, from the store alone. Blocks.
+    """Return the report of every server that has something to report, from the store alone. Blocks.
 
     Raises:
         StoreFailed: the store cannot be opened or read.
@@ -156,7 +157,7 @@ def report_all(settings: Settings) -> dict[str, DefinitionReport]:
 
 @dataclass(frozen=True, slots=True)
 class ServerDefinitions:
-    """What is recorded of one server's definitions. Blocking."""
+    """The stored records of one server's definitions. All methods block."""
 
     server: Server
     store: str = field(repr=False)
@@ -164,33 +165,37 @@ class ServerDefinitions:
     _baselines: Baselines
 
     def withheld(self, tool: str | None = None) -> tuple[DefinitionChange, ...]:
-        """What waits for the user: all of the server, or the tool or prompt of that name."""
+        """Return the changes that wait for the user: all of the server's, or those of the tool or prompt of that
+        name."""
         found = self._baselines.withheld(self.server)
         return tuple(change for change in found if tool is None or change.name == tool)
 
     def new(self) -> tuple[Baseline, ...]:
-        """Names that joined after the server's first listing, and that the user has not looked at yet."""
+        """Return names added after the server's first listing that the user has not yet seen."""
         return self._baselines.new(self.server)
 
     def names(self) -> tuple[str, ...]:
-        """Every tool and prompt that was ever recorded."""
+        """Return every tool and prompt that was ever recorded."""
         return tuple(dict.fromkeys(one.name for one in self._baselines.records(self.server) if one.name))
 
     def accept(self, shown: Iterable[DefinitionChange]) -> tuple[DefinitionChange, ...]:
-        """Accepts what was shown; returns what of it was still offered. A running gateway notices within seconds."""
+        """Accept the changes that were shown; return those that were still offered.
+
+        A running gateway notices within seconds.
+        """
         accepted = self._baselines.accept(self.server, shown)
         if accepted:
             renew_catalogue(os.environ, self.store)
         return accepted
 
     def acknowledge(self) -> None:
-        """Marks the server's new names as seen."""
+        """Mark the server's new names as seen."""
         self._baselines.acknowledge(self.server)
 
 
 @contextmanager
 def open_definitions(settings: Settings, server: Server) -> Generator[ServerDefinitions]:
-    """The records of a server in the store that the settings name; raises `StoreFailed` where there is none."""
+    """Open the records of a server in the store of the settings; raises `StoreFailed` where there is none."""
     database = Database.open(settings.store)
     try:
         yield ServerDefinitions(server, settings.store, Baselines(database))

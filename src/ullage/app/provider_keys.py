@@ -1,6 +1,6 @@
 """API keys of model providers, from the environment.
 
-Looks into the environment; nobody is asked. A key is never among what is said.
+No provider is contacted, and no message contains a key.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ __all__ = ["is_on", "key_of", "key_variables", "names_on", "off", "reasons_off"]
 
 
 def key_of(provider: ProviderSettings, environment: Mapping[str, str]) -> str | None:
-    """None where it needs none, or has none."""
+    """Return the provider's key; None where it needs none, or has none."""
     return environment.get(provider.key_env or "", "").strip() or None
 
 
@@ -21,19 +21,19 @@ def is_on(provider: ProviderSettings, environment: Mapping[str, str]) -> bool:
 
 
 def names_on(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The providers that can be asked for a model of the policy; without one, for a model of our own choice."""
+    """Return the providers that can be called for a model of the policy; without a policy, for the default models."""
     policy = settings.delegate.policy
     wanted = BUILT_IN.keys() if policy is None else {one.provider for one in policy.models.values()}
     return tuple(one.name for one in settings.providers if one.name in wanted and is_on(one, environment))
 
 
 def off(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """A sentence for each provider that the policy means and that cannot be asked."""
+    """Return a sentence for each provider that the policy uses and that cannot be called."""
     return tuple(f"provider `{name}` is off: {why}" for name, why in reasons_off(settings, environment).items())
 
 
 def reasons_off(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Why each of those cannot be asked, by its name."""
+    """Return by provider why it cannot be called."""
     policy = settings.delegate.policy
     wanted = dict.fromkeys(one.provider for one in policy.models.values()) if policy else ()
     known = {one.name: one for one in settings.providers}
@@ -42,7 +42,7 @@ def reasons_off(settings: Settings, environment: Mapping[str, str]) -> dict[str,
 
 
 def key_variables(settings: Settings) -> tuple[str, ...]:
-    """Those of which one has to be set for a model of our own choice."""
+    """Return the variables of which one must be set for the default models."""
     return tuple(one.key_env for one in settings.providers if one.name in BUILT_IN and one.key_env)
 
 

@@ -1,4 +1,4 @@
-"""What `ullage usage` and the status line show: the ledger with the logs brought in, blocks, and advice."""
+"""Data of `ullage usage` and the status line: the ledger with imported logs, five-hour blocks, and advice."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ _LEAST = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The ledger, with what the logs of this machine had that it lacked."""
+    """The ledger, completed from the logs on this machine."""
 
     database: Database
     imported: Imported
@@ -33,7 +33,7 @@ class Usage:
     _prices: dict[str, Price | None] = field(default_factory=dict[str, Price | None])
 
     def price(self, model: str) -> Price | None:
-        """Today's list price."""
+        """Return today's list price."""
         if model not in self._prices:
             match = self.models.get(model)
             self._prices[model] = None if match is None else price_of(match, when=datetime.now(UTC))
@@ -55,7 +55,7 @@ def open_usage(store: str | None, environment: Mapping[str, str], folder: Path) 
 
 @dataclass(slots=True)
 class Block:
-    """Five hours from the first call on, the window of a subscription's limits."""
+    """Five hours from the first call on: the window of a subscription's limits."""
 
     client: str
     start: datetime
@@ -68,8 +68,11 @@ class Block:
 def five_hour_blocks(
     database: Database, *, since: date | None, until: date | None, zone: tzinfo, now: datetime | None = None
 ) -> list[Block]:
-    """Blocks of each client's model calls. One begins at the full hour (UTC) of its first call and ends five hours
-    later, or after five hours without a call."""
+    """Return the blocks of each client's model calls.
+
+    A block begins at the full hour (UTC) of its first call and ends five hours later, or after five hours without a
+    call.
+    """
     now = now or datetime.now(UTC)
     begin = None if since is None else datetime.combine(since, datetime.min.time(), zone).astimezone(UTC)
     end = None if until is None else datetime.combine(until, datetime.min.time(), zone).astimezone(UTC)
@@ -121,16 +124,16 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The days that a report is about."""
+    """The days of a report."""
 
     since: date | None
     until: date | None
-    """The first that is no part of it."""
+    """The first day after it."""
     zone: tzinfo
 
 
 def advise(usage: Usage, report: Report, span: Span) -> list[Advice]:
-    """The three changes most worth making, the most valuable first."""
+    """Return the three most valuable changes, best first."""
     found = [
         *_missed_caches(usage, span),
         *_uninstalled(usage, span),
@@ -146,7 +149,7 @@ def _by(usage: Usage, group: Group, span: Span) -> Report:
 
 
 def _missed_caches(usage: Usage, span: Span) -> list[Advice]:
-    """The session whose prompt cache was lost at the highest cost."""
+    """Find the session whose lost prompt cache cost most."""
     sessions = _by(usage, "session", span)
     worst = max(sessions.lines, key=lambda one: one.spent.missed_picodollars, default=None)
     total = sessions.total.spent
@@ -163,7 +166,7 @@ def _missed_caches(usage: Usage, span: Span) -> list[Advice]:
 
 
 def _uninstalled(usage: Usage, span: Span) -> list[Advice]:
-    """Programs that carry the definitions of their servers in every request."""
+    """Find programs that send the definitions of their servers in every request."""
     from ullage.clients.configs import current_surroundings, read_clients
 
     from .install_plan import is_ullage
@@ -199,7 +202,7 @@ def _most_called(line: Line) -> str | None:
 
 
 def _server_weights(database: Database) -> dict[str, tuple[int, int]]:
-    """Tools of each server that is known, and the tokens of their definitions."""
+    """Return by server the number of its tools and the tokens of their definitions."""
     query = (
         "SELECT s.name, COUNT(*), SUM(t.token_count) FROM ullage_servers s JOIN ullage_tools t ON t.server_id = s.id "
         "WHERE s.updated = (SELECT MAX(o.updated) FROM ullage_servers o WHERE o.name = s.name) GROUP BY s.name"
@@ -209,7 +212,7 @@ def _server_weights(database: Database) -> dict[str, tuple[int, int]]:
 
 
 def _unused_tools(usage: Usage, span: Span) -> list[Advice]:
-    """Servers behind Ullage of which nothing was called."""
+    """Find servers behind Ullage of which nothing was called."""
     servers = _by(usage, "server", span)
     if not servers.total.uses:
         return []
@@ -233,7 +236,7 @@ _LARGE = 2_000
 
 
 def _large_results(usage: Usage, report: Report, span: Span) -> list[Advice]:
-    """The tool whose results weigh most, where they are large."""
+    """Find the tool whose results have most tokens, where they are large."""
     tools = _by(usage, "tool", span)
     large = [line for line in tools.lines if line.uses and line.result_tokens / line.uses > _LARGE]
     if not large:

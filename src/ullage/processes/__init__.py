@@ -1,4 +1,4 @@
-"""Child processes: the watcher that ends them when Ullage is killed, and the search for everything they started."""
+"""Child processes: the watcher that ends them when Ullage is killed, and the search for all of their descendants."""
 
 from .sweep import Process, find_processes, is_running, read_processes, signal_processes
 from .watcher import ProcessWatcher, Registration, process_watcher

@@ -44,16 +44,16 @@ MARK = "ULLAGE_OWNER"
 
 _PROC = "/proc"
 _TERM_SECONDS = 2.0
-"""Time between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 _KILL_SECONDS = 10.0
-"""Time after which processes that survive SIGKILL (another user's, or stuck in the kernel) are left."""
+"""Seconds after which processes that survive SIGKILL (another user's, or stuck in the kernel) are left."""
 _QUIET_SECONDS = 0.5
-"""How long nothing may be found before the sweep ends: a process that was just being started must not be missed."""
+"""Seconds without a find before the sweep ends, so that a process that is just being started is not missed."""
 _POLL_SECONDS = 0.05
 
 
 class Process:
-    """One line of the process table."""
+    """One entry of the process table."""
 
     __slots__ = ("group", "parent", "pid", "session", "started")
 
@@ -80,7 +80,7 @@ def _read_process(pid: int) -> Process | None:
 
 
 def read_processes() -> "dict[int, Process]":
-    """The process table by pid, without processes that have ended; empty where there is no `/proc`."""
+    """Return the process table by pid, without processes that have ended; empty where there is no `/proc`."""
     try:
         names = os.listdir(_PROC)  # noqa: PTH208
     except OSError:
@@ -90,7 +90,7 @@ def read_processes() -> "dict[int, Process]":
 
 
 def start_time(pid: int) -> int:
-    """The process's start in clock ticks since boot; 0 where that cannot be known."""
+    """Return the process's start in clock ticks since boot; 0 where it cannot be known."""
     process = _read_process(pid)
     return 0 if process is None else process.started
 
@@ -111,7 +111,7 @@ def _has_mark(pid: int, mark: str) -> bool:
 
 
 def _has_pipe(pid: int) -> bool:
-    """Whether standard input, output or error is a pipe or a socket, as it is for what a server started casually."""
+    """Return whether standard input, output or error is a pipe or a socket, as for ordinary children of a server."""
     for number in range(3):
         try:
             target = os.readlink(f"{_PROC}/{pid}/fd/{number}")  # noqa: PTH115
@@ -125,17 +125,17 @@ def _has_pipe(pid: int) -> bool:
 def find_processes(
     processes: "Mapping[int, Process]", registered: "Mapping[int, int]", mark: str
 ) -> "dict[int, Process]":
-    """The processes that belong to the registered ones.
+    """Return the processes that belong to the registered ones.
 
     Args:
         processes: The process table, from `read_processes`.
         registered: Pid to start time of the processes that Ullage started.
-        mark: Ullage's own mark, which stands for all its servers, or that of one server.
+        mark: Ullage's own mark, which covers all its servers, or that of one server.
     """
     own = os.getpid()
     marked = {pid for pid in processes if pid != own and _has_mark(pid, mark)}
     leaders = {pid for pid, started in registered.items() if pid in processes and processes[pid].started == started}
-    # The number of a leader that is gone still names its session, unless that ended too and the number was reused; the
+    # The pid of an exited leader still names its session, unless that ended too and the pid was reused; the
     # mark tells the two apart.
     gone = {pid for pid in registered if pid not in processes}
     found: set[int] = set()
@@ -160,12 +160,12 @@ def find_processes(
 
 
 def is_running(process: Process) -> bool:
-    """Whether the process still runs, and its pid does not name another one by now."""
+    """Return whether the process still runs, and its pid has not been reused."""
     return start_time(process.pid) == process.started
 
 
 def signal_processes(processes: "Iterable[Process]", number: int) -> None:
-    """Send a signal to each process that is still the one it was when the table was read."""
+    """Send a signal to each process that is still the same as when the table was read."""
     for process in processes:
         if is_running(process):
             try:
@@ -190,7 +190,7 @@ def sweep(owner: str, registered: "dict[int, int]") -> None:
             return
         is_final = now > began + _TERM_SECONDS
         for process in found.values():
-            # Kept as a root: its children are found although it may be gone by the next round.
+            # Kept as a root: its children belong to the server even if it has exited by the next round.
             registered[process.pid] = process.started
             if is_final:
                 signal_processes([process], signal.SIGKILL)
@@ -202,7 +202,10 @@ def sweep(owner: str, registered: "dict[int, int]") -> None:
 
 
 def _end_groups(registered: "Mapping[int, int]") -> None:
-    """The closest thing without a process table: the groups alone. A pid is unregistered before it can be reused."""
+    """End the registered process groups, where there is no process table.
+
+    A pid is unregistered before it can be reused.
+    """
     for number, pause in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, 0.0)):
         for pid in registered:
             try:
@@ -213,7 +216,7 @@ def _end_groups(registered: "Mapping[int, int]") -> None:
 
 
 def _watch() -> list[str]:
-    """Collects entries from standard input until it is closed, as the shell does where there is one."""
+    """Collect entries from standard input until it is closed, like the shell watcher, for systems without a shell."""
     entries: dict[str, None] = {}
     for line in sys.stdin:
         if not line.endswith("\n"):
@@ -233,8 +236,8 @@ def main(words: list[str]) -> None:
     else:
         owner, entries = words[0], words[1:]
     if entries:
-        # Entries `PID:START`; a `pending-N` stands for a process that was being started, which only its mark
-        # can find.
+        # Entries are `PID:START`; a `pending-N` is a process that was being started, which only its mark
+        # identifies.
         pairs = [entry.partition(":") for entry in entries]
         parse = {int(pid): int(started or 0) for pid, _, started in pairs if pid.isdigit() and int(pid) > 1}
         sweep(owner, parse)

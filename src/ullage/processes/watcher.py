@@ -1,14 +1,14 @@
 """Watcher process that ends every child process when Ullage dies, in whatever way.
 
-Ullage ends its servers itself when it can. SIGKILL, a crash or the kernel's out-of-memory killer leave it no chance,
-and a parent-death signal (`PR_SET_PDEATHSIG`) would reach only direct children: `npx` and `uvx` run the real server
-as a grandchild. So one small process per Ullage holds the reading end of a pipe whose only writing end is Ullage's.
-When the pipe closes while servers are still registered, the watcher runs `sweep.py`.
+Ullage normally ends its servers itself. SIGKILL, a crash or the kernel's out-of-memory killer prevent that, and a
+parent-death signal (`PR_SET_PDEATHSIG`) would reach only direct children: `npx` and `uvx` run the real server as a
+grandchild. So each Ullage has one small process with the reading end of a pipe whose only writing end is Ullage's. When
+the pipe closes while servers are still registered, the watcher runs `sweep.py`.
 
 The watcher is a loop of `/bin/sh` (1.6 MiB resident, 0.1 MiB of it its own; Python would take 8.3 MiB), started with
-the first child process, in a session of its own, with no other file descriptor. No child process is ever unknown to
-it: an entry `pending-N` is written before a process is started, and the process carries a mark in its environment by
-which the sweep finds it. If the watcher is killed, it is started again and told everything anew.
+the first child process, in a session of its own, with no other file descriptor. Every child process is registered: an
+entry `pending-N` is written before a process is started, and the process carries a mark in its environment by which the
+sweep finds it. If the watcher is killed, it is restarted and all entries are sent again.
 
 On macOS and the BSDs the same watcher ends the registered process groups. On Windows there is none.
 """
@@ -35,9 +35,9 @@ _log = logging.getLogger(__name__)
 
 _SWEEP = Path(__file__).with_name("sweep.py")
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""What an interpreter may need to start at all."""
+"""Variables that an interpreter may need to start at all."""
 _LIVED = 10.0
-"""Seconds after which a watcher that ends counts as killed, not as unable to run."""
+"""Seconds of life after which a watcher that ends counts as killed, not as unable to run."""
 _LONGEST_PAUSE = 60.0
 
 _LOOP = """
@@ -54,11 +54,11 @@ python=$0 sweep=$1 owner=$2
 set -- $list
 [ $# -eq 0 ] || exec "$python" -I -S "$sweep" "$owner" "$@"
 """
-"""Reads `+ENTRY` and `-ENTRY` lines until end of file; a last line that was cut off is ignored."""
+"""Reads `+ENTRY` and `-ENTRY` lines until end of file; an incomplete last line is ignored."""
 
 
 class Registration:
-    """One child process, from before it is started until nothing of it is left."""
+    """One child process, from before its start until nothing of it is left."""
 
     def __init__(self, watcher: "ProcessWatcher", number: int) -> None:
         self._watcher = watcher
@@ -66,25 +66,25 @@ class Registration:
         self.entry = f"pending-{number}"
         above = os.environ.get(MARK, "")
         self.environment = {MARK: f"{above},{self.mark}" if above else self.mark}
-        """To be added to the environment of the process."""
+        """Variables to add to the environment of the process."""
         self.process_id: int | None = None
         self.start_time = 0
 
     def started(self, process_id: int) -> None:
-        """Tell the watcher which process was started."""
+        """Send the watcher the pid of the started process."""
         self.process_id, self.start_time = process_id, start_time(process_id)
         self._watcher.replace_entry(self, f"{process_id}:{self.start_time}")
 
 
 class ProcessWatcher:
-    """The watcher process of this process. Usable from any thread and without an event loop."""
+    """The watcher of this process. Usable from any thread and without an event loop."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Start from nothing. For a forked child: the watcher of its parent must see the end of the parent alone."""
+        """Forget the inherited watcher, in a forked child: only the parent's end must trigger the parent's watcher."""
         self.owner = secrets.token_hex(12)
         self._lock = threading.Lock()
         self._registered: set[Registration] = set()
@@ -132,7 +132,7 @@ class ProcessWatcher:
             self._write(f"+{entry}\n-{before}\n")
 
     def _start(self) -> None:
-        """Start the watcher process and tell it all that is registered; the caller holds the lock."""
+        """Start the watcher process and send it all registered entries; the caller holds the lock."""
         if sys.platform == "win32" or not sys.executable:  # pragma: no cover
             return
         shell = shutil.which("sh", path=os.defpath)
@@ -170,7 +170,7 @@ class ProcessWatcher:
         except OSError:
             return  # It has ended, and is about to be started again.
         if written < len(lines):
-            # It does not read. Another one is told everything from the beginning.
+            # It does not read. Another watcher is started and gets all entries again.
             process.kill()
 
     def _restart_when_gone(self, process: "subprocess.Popen[bytes]") -> None:
@@ -196,5 +196,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def process_watcher() -> ProcessWatcher:
-    """The one watcher of this process; its process is started with the first registration."""
+    """Return this process's watcher; the watcher process is started with the first registration."""
     return _watcher

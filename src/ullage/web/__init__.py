@@ -1,4 +1,4 @@
-"""What operators see over HTTP: health, metrics and the access log."""
+"""HTTP pages for operators: health, metrics and the access log."""
 
 from .operations import AccessLog, Metrics, operations_pages
 

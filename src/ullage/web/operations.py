@@ -1,8 +1,8 @@
 """Health, Prometheus metrics and the access log of a gateway.
 
-`Metrics` and `AccessLog` are recorders around the ledger's: what is recorded of a call is counted or logged too, so no
-figure is made twice and nothing of a call's content is at hand. `/health` is open and says one word; `/metrics` needs a
-token where tokens are configured.
+`Metrics` and `AccessLog` wrap the ledger's recorder and use what it records of a call, so no figure is computed twice
+and no content of a call is available here. `/health` needs no token and returns only a status; `/metrics` needs a token
+where tokens are configured.
 """
 
 import json
@@ -22,7 +22,7 @@ _log = logging.getLogger("ullage.access")
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _SERIES = 2_000
-"""Label sets of one metric; what comes beyond is counted as tool `other`."""
+"""Maximum label sets of one metric; further ones are counted as tool `other`."""
 _CALLS = ("search", "result", "page")
 Labels = tuple[tuple[str, str], ...]
 
@@ -40,7 +40,7 @@ class _Histogram:
 
 
 class Metrics:
-    """Counts what is recorded since the process started, and writes it in Prometheus's text format."""
+    """Counts what is recorded from the start of the process, in Prometheus's text format."""
 
     def __init__(self, inner: Recorder) -> None:
         self._inner = inner
@@ -91,7 +91,7 @@ class Metrics:
             series[labels] = series.get(labels, 0) + value
 
     def text(self) -> str:
-        """All metrics in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         with self._lock:
             return "\n".join([*self._duration_lines(), *self._counter_lines()]) + "\n"
 
@@ -133,7 +133,8 @@ def _escaped(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AccessLog:
-    """Logs one JSON line for each search, call and model call: who, what, how long, tokens, outcome; never content."""
+    """Logs one JSON line for each search, call and model call: principal, tool, time, tokens, outcome; never
+    content."""
 
     inner: Recorder
     write: Callable[[str], object] = _log.info
@@ -162,11 +163,11 @@ class AccessLog:
 
 
 def operations_pages(metrics: Metrics, is_ready: Callable[[], bool]) -> dict[str, Page]:
-    """The pages by path.
+    """Return the pages by path.
 
     Args:
-        metrics: What `/metrics` shows.
-        is_ready: Whether calls can be taken and recorded.
+        metrics: The content of `/metrics`.
+        is_ready: Whether calls can be accepted and recorded.
     """
 
     def ready() -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""MCP, as a server and as a client."""
+"""The Model Context Protocol (MCP), server and client side."""
 
 from .jsonrpc import HANDSHAKE_VERSIONS, MODERN_VERSIONS, encode_line
 from .serve import (

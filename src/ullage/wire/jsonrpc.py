@@ -1,24 +1,22 @@
-r"""One end of a JSON-RPC connection, towards a client or towards a server.
+r"""One end of a JSON-RPC connection, to a client or to a server.
 
-It routes what comes in, matches answers to the requests that were sent, and hands in lines in their order without
-holding up the event loop. It knows no method, starts nothing and reads from nowhere.
+It routes incoming messages, matches answers to the requests that were sent, and delivers lines in order without
+blocking the event loop. It knows no method, starts nothing and reads from nowhere.
 
-JSON values as lines of bytes: one message a line, in both directions.
+Messages are JSON values as lines of bytes: one message per line, in both directions.
 
-JSON may contain what cannot be written again: half a character (`\ud800`), or nesting so deep that writing it fails.
-The first is replaced by U+FFFD, as every decoder does; the second is refused with the id of the message, where there is
-one, so that it costs one request and not the connection. Pure.
+JSON may contain what cannot be written again: half a surrogate pair (`\ud800`), or nesting so deep that writing it
+fails. The first is replaced by U+FFFD, as every decoder does. The second is refused with the message's id, where there
+is one, so that it costs one request and not the connection.
 
-Freeing of large values in portions.
+Large values are freed in portions. The interpreter frees a list with all its contents in one go, wherever its last
+reference is dropped, and blocks every thread meanwhile: 20 ms for 20 MB of rows, 70 ms for 3 million empty lists.
+`keep_until_unused` keeps a reference of its own until all others are gone and then takes the value apart in a worker
+thread, some thousand objects at a time. That takes ten times as long in all, so it is only for values that would
+block others.
 
-The interpreter frees a list with all that is in it in one go, wherever its last reference is dropped, and no thread
-goes on meanwhile: 20 ms for 20 MB of rows, 70 ms for 3 million empty lists. `keep_until_unused` keeps a reference of
-its own until all others are gone and then takes the value apart in a worker thread, some thousand objects at a time.
-That takes ten times as long in all, so it is for values that would hold up others.
-
-Names and numbers of the Model Context Protocol, as plain constants.
-
-They are the same as the SDK's, which takes most of a second to import; a test compares the two.
+The names and numbers of the Model Context Protocol are plain constants here. They equal the SDK's, which takes most of
+a second to import; a test compares the two.
 """
 
 import asyncio
@@ -85,23 +83,23 @@ __all__ = [
 ]
 
 LEAST = 4_000_000
-"""Bytes of JSON whose value is worth the trouble."""
+"""Bytes of JSON from which a value is freed in portions."""
 
 _PAUSE = 0.5
-"""Seconds between two looks at whether values are still used."""
+"""Seconds between two checks of whether values are still in use."""
 _MOST_LOOKS = 240
-"""Looks after which a value that is still used is left to its users."""
+"""Checks after which a value that is still in use is no longer tracked."""
 _PORTION = 1_000
-"""Items of a list that are let go of together."""
+"""Items of a list that are freed together."""
 _ALONE = 2
-"""References of a value that only this module knows: the variable, and the argument of `getrefcount`."""
+"""Reference count of a value that only this module uses: the variable, and the argument of `getrefcount`."""
 
 _kept: deque[tuple[int, list[object]]] = deque()
 _task: asyncio.Task[None] | None = None
 
 
 def keep_until_unused(value: object) -> None:
-    """Have a value freed in portions when nobody uses it any more; call it on the event loop."""
+    """Free a value in portions once nothing else refers to it. Call this on the event loop."""
     global _task  # noqa: PLW0603 - one task for all values of the process
     _kept.append((_MOST_LOOKS, [value]))
     if _task is None or _task.done() or _task.get_loop() is not asyncio.get_running_loop():
@@ -119,16 +117,16 @@ async def _look() -> None:
 
 
 def free_unused(todo: list[object]) -> list[object]:
-    """Take apart the lists and objects that only `todo` knows; returns those that are used elsewhere too.
+    """Take apart the lists and objects to which only `todo` refers; return those still in use elsewhere.
 
-    What is in one that is used elsewhere stays as it is.
+    The contents of a value in use elsewhere are left as they are.
     """
     used: list[object] = []
     while todo:
         one = todo.pop()
         if not isinstance(one, list | dict):
             continue
-        # No second variable may name it, or it would be taken for used; nor may an object still name its members.
+        # No second variable may refer to it, or it would count as in use; nor may an object still refer to its members.
         if sys.getrefcount(one) > _ALONE:
             used.append(cast("object", one))
         elif isinstance(one, dict):
@@ -147,17 +145,17 @@ LONG = 200_000
 """Bytes of a line above which it is read in pieces, by `read_long_line` in a worker thread."""
 
 DEEPEST = 200
-"""Levels of a message; the SDK writes 255, and the deepest of a hundred recorded catalogues has 27."""
+"""Maximum nesting of a message; the SDK writes 255, and the deepest of a hundred recorded catalogues has 27."""
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 _ENDS = 400
-"""Bytes at either end of a line in which its `id` is looked for."""
+"""Bytes at either end of a line that are searched for its `id`."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _VALUES, _LETTERS = 20_000, 400_000
 """JSON values and characters that are written within about two milliseconds."""
 _AT_ONCE = 64
-"""Items of a long list that are written together, each of them no larger than that."""
+"""Items of a long list that are written together; each of them is below the limits above."""
 _PIECE = 65_536
-"""Characters of JSON that are handed on together."""
+"""Characters of JSON per piece."""
 _MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8, which some programs write first."""
 
@@ -171,7 +169,7 @@ class TooDeep(Exception):
 
 
 class TooLong(Exception):
-    """A line exceeds the longest that is kept."""
+    """A line is longer than the limit."""
 
 
 @dataclass(slots=True)
@@ -181,11 +179,11 @@ class LineSplitter:
     longest: float
     _parts: list[bytes] = field(default_factory=list[bytes])
     _long: bytearray | None = None
-    """A line that exceeds `LONG`, extended part by part: joining its parts at the end would be one long copy."""
+    """The unfinished line if longer than `LONG`, extended in place: joining parts at the end would be one long copy."""
     _length: int = 0
 
     def split(self, chunk: bytes) -> Iterator[bytes | bytearray]:
-        """The lines that `chunk` completes; its rest is kept for the next."""
+        """Yield the lines that `chunk` completes; the rest is kept for the next chunk."""
         first, *more = chunk.split(b"\n")
         self._keep(first)
         for part in more:
@@ -195,11 +193,11 @@ class LineSplitter:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a part of a line has come and its end has not."""
+        """Whether a line has begun and its end has not yet arrived."""
         return self._length > 0
 
     def rest(self) -> bytes | bytearray:
-        """Take what came after the last whole line."""
+        """Remove and return what came after the last complete line."""
         rest = self._long
         if rest is None:
             rest = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
@@ -221,7 +219,7 @@ class LineSplitter:
 
 
 def read_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON there is
-    """The value of a line.
+    """Parse a line.
 
     Raises:
         ValueError: It is not JSON.
@@ -240,7 +238,7 @@ def read_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON t
 
 
 def read_long_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON there is
-    """The same as `read_line`, slower and without a long call of the parser, which would hold up every thread."""
+    """Parse a line like `read_line`, more slowly, but without one long parser call that would block every thread."""
     try:
         return read_pieces(decode_pieces(line).lstrip("\ufeff"), DEEPEST)
     except RecursionError:
@@ -248,9 +246,9 @@ def read_long_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever J
 
 
 def replace_halves(text: str) -> str:
-    """The text of a JSON value without half a character; untouched where there is none, or where it is not JSON.
+    """Replace halves of surrogate pairs in JSON text; return it unchanged where there are none, or if it is not JSON.
 
-    Two escapes that make one character are joined when JSON is read; one that is left alone becomes U+FFFD.
+    Two escapes that make one character are joined when JSON is read; a lone one becomes U+FFFD.
     """
     if _HALF.search(text) is None:
         return text
@@ -266,9 +264,9 @@ _encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def encode_line(message: Mapping[str, Any]) -> bytes:
-    """A message as one line of UTF-8.
+    """Encode a message as one line of UTF-8.
 
-    A number that JSON does not have becomes null, half a character U+FFFD.
+    A number that JSON lacks becomes null, half a surrogate pair U+FFFD.
 
     Raises:
         ValueError, TypeError: It has a part that cannot be written as JSON.
@@ -288,20 +286,20 @@ def _to_bytes(text: str) -> bytes:
 
 
 def is_large(value: object) -> bool:
-    """Whether writing the value takes longer than about two milliseconds. Stops as soon as that is known."""
+    """Return whether writing the value takes longer than about two milliseconds. Stops as soon as that is known."""
     return is_larger(value, _VALUES, _LETTERS)
 
 
 def encode_long_line(message: Mapping[str, Any]) -> bytes:
-    """The same as `encode_line`, in pieces that each take about two milliseconds; meant for a worker thread.
+    """Encode a message like `encode_line`, in pieces that each take about two milliseconds; for a worker thread.
 
-    One call of the encoder would hold the interpreter, and with it every other thread, for as long as it runs.
+    One call of the encoder would block the interpreter, and with it every other thread, for as long as it runs.
     """
     return b"".join([*encode_any_pieces(message), b"\n"])
 
 
 def encode_any_pieces(message: Mapping[str, Any]) -> list[bytes]:
-    """The same as `encode_pieces`, with null for a number that JSON does not have."""
+    """Encode a message like `encode_pieces`, with null for a number that JSON lacks."""
     try:
         return encode_pieces(message)
     except (ValueError, TypeError):
@@ -309,20 +307,21 @@ def encode_any_pieces(message: Mapping[str, Any]) -> list[bytes]:
 
 
 def encode_pieces(message: Mapping[str, Any], *, is_ascii: bool = False) -> list[bytes]:
-    """The JSON of a message, without a line feed, in pieces of about 64 kB; meant for a worker thread.
+    """Encode a message as JSON without a line feed, in pieces of about 64 kB; for a worker thread.
 
     Args:
+        message: The message.
         is_ascii: Whether other characters are written as escapes.
 
     Raises:
-        ValueError, TypeError: It has a part that JSON does not have.
+        ValueError, TypeError: It has a part that JSON lacks.
     """
     encode = _encode_ascii if is_ascii else _encode
     return [_to_bytes(text) for text in _joined(_write_pieces(cast("Json", message), encode))]
 
 
 def _joined(texts: Iterator[str]) -> Iterator[str]:
-    """The same text in pieces that are neither short nor, unless one of them is, long."""
+    """Join texts into pieces of about `_PIECE` characters; a single longer text stays whole."""
     parts: list[str] = []
     length = 0
     for text in texts:
@@ -364,7 +363,7 @@ def _write_pieces(value: Json, encode: Callable[[object], str]) -> Iterator[str]
 
 
 def _group(items: Sequence[Json]) -> Iterator[list[Json]]:
-    """The items in groups that are written at once; a large one is alone."""
+    """Group items that are written at once; a large item is a group of its own."""
     group: list[Json] = []
     for item in items:
         is_alone = is_large(item)
@@ -380,7 +379,7 @@ def _group(items: Sequence[Json]) -> Iterator[list[Json]]:
 
 
 def _to_plain(value: object) -> Json:
-    """A value with what JSON lacks replaced: NaN and infinities by null, other mappings by objects."""
+    """Replace what JSON lacks: NaN and infinities by null, other mappings by objects."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, Mapping):
@@ -391,7 +390,10 @@ def _to_plain(value: object) -> Json:
 
 
 def _is_deep(value: Json) -> bool:
-    """Level by level: a text that has brackets in it is no level, and may be most of the line."""
+    """Return whether a value is nested deeper than `DEEPEST`.
+
+    It is checked level by level, because brackets inside a text do not count and may be most of the line.
+    """
     level, depth = [value], 0
     while level and depth <= DEEPEST:
         level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
@@ -411,14 +413,14 @@ def _find_id(line: bytes | bytearray) -> object:
 
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Revisions that are agreed on by `initialize`, oldest first."""
+"""Revisions negotiated by `initialize`, oldest first."""
 MODERN_VERSIONS: Final = ("2026-07-28",)
 """Stateless revisions: every request carries its version and the client's capabilities in `_meta`."""
 LATEST_HANDSHAKE_VERSION: Final = HANDSHAKE_VERSIONS[-1]
 LATEST_MODERN_VERSION: Final = MODERN_VERSIONS[-1]
 
 RESERVED_PREFIX: Final = "io.modelcontextprotocol/"
-"""Begins the keys of `_meta` that the protocol keeps for itself; they are about one hop."""
+"""Prefix of the `_meta` keys that the protocol reserves; they apply to one hop."""
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
@@ -443,9 +445,9 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
 _JSONRPC_AT_ONCE = 200
-"""Lines taken in one turn of the event loop, so that a flood on one connection does not hold up the others."""
+"""Lines processed per turn of the event loop, so that a flood on one connection does not block the others."""
 _DIGITS = 20
-"""Of a number that is written as text."""
+"""Maximum digits of an id that is a number written as text."""
 _BREATH = 0.005
 """Seconds between two such turns."""
 
@@ -455,7 +457,7 @@ ReadLine = Callable[[Line], Any]
 
 
 def error_response(number: int | str, code: int, text: str, data: object = None) -> Message:
-    """The answer to a request that is refused."""
+    """Build the error response to a request."""
     error: Message = {"code": code, "message": text}
     if data is not None:
         error["data"] = data
@@ -463,16 +465,16 @@ def error_response(number: int | str, code: int, text: str, data: object = None)
 
 
 def is_decimal(number: int | str) -> bool:
-    """Whether a text stands for a number: some programs write every id as text."""
+    """Return whether a text is a decimal number: some programs write every id as text."""
     return isinstance(number, str) and len(number) <= _DIGITS and number.isdecimal()
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Endpoint(Generic[WaitingT]):
-    """Routes messages by their kind; a subclass says what becomes of each."""
+    """Routes messages by kind; a subclass handles each kind."""
 
     waiting: dict[int | str, WaitingT] = field(default_factory=dict[int | str, WaitingT])
-    """Requests that were sent and have no answer yet, in the order in which they were sent."""
+    """Requests that were sent and are not yet answered, in the order of sending."""
     _last_number: int = 0
 
     def take_request(self, number: int | str, method: str, params: Message) -> None:
@@ -482,7 +484,7 @@ class Endpoint(Generic[WaitingT]):
         raise NotImplementedError
 
     def take_answer(self, waiting: WaitingT, message: Message) -> None:
-        """Settle a request by the message that has its `result` or `error`."""
+        """Settle a sent request with the message that has its `result` or `error`."""
         raise NotImplementedError
 
     def next_number(self) -> int:
@@ -498,7 +500,7 @@ class Endpoint(Generic[WaitingT]):
         return found
 
     def received(self, message: object) -> bool:
-        """Take a message, or a batch of them as one revision had; False for what is not a message."""
+        """Process a message, or a batch of messages as one revision had; return False for what is not a message."""
         if isinstance(message, list):
             known = [self.received(one) for one in cast("list[object]", message)]
             return any(known)
@@ -523,9 +525,9 @@ class Endpoint(Generic[WaitingT]):
 
 
 class LineReader:
-    """Lines of one connection, read and handed in one after the other.
+    """Reads the lines of one connection and delivers them in order.
 
-    A long line is read in a worker thread, and those behind it wait. While lines wait, the connection is paused.
+    A long line is read in a worker thread while the lines after it wait. While lines wait, the connection is paused.
     """
 
     def __init__(
@@ -536,7 +538,7 @@ class LineReader:
         longest: float,
     ) -> None:
         self._read = read
-        """Makes a value of a line with the given parser; must not raise."""
+        """Parses a line with the given parser; must not raise."""
         self._take = take
         self._splitter = LineSplitter(longest)
         self._longest_at_once = min(LONG, longest)
@@ -550,9 +552,9 @@ class LineReader:
         self.resume: Callable[[], None] = lambda: None
 
     def feed(self, data: bytes) -> None:
-        """Take in bytes; raises `TooLong` for a line that exceeds the bound, after the lines before it are kept."""
+        """Process bytes; raises `TooLong` for a line above the limit, after the lines before it are queued."""
         if data.find(b"\n") == len(data) - 1 <= self._longest_at_once and self._is_idle():
-            # One whole line and nothing else, as nearly always.
+            # One complete line and nothing else: the usual case.
             line = data[:-1]
             self._take(line, self._read(line, read_line))
             return
@@ -573,20 +575,20 @@ class LineReader:
         )
 
     def finish(self, when_done: Callable[[], None], *, with_rest: bool = False) -> None:
-        """Call back when every line that came has been handed in, with the unfinished one where that is wanted."""
+        """Call `when_done` once every line has been delivered, including the unfinished line `with_rest`."""
         if with_rest and (rest := self._splitter.rest()):
             self._lines.append(rest)
         self._when_done = self._when_done or when_done
         self._take_some()
 
     def hold(self, *, is_held: bool) -> None:
-        """Hand in no more lines, or go on."""
+        """Stop delivering lines, or continue."""
         self._is_held = is_held
         if not is_held:
             self._take_some()
 
     def stop(self) -> None:
-        """Drop what has not been handed in."""
+        """Drop the lines that have not been delivered."""
         self._lines.clear()
         self._when_done = None
         if self._reading is not None:

@@ -1,12 +1,10 @@
-"""The ASGI application: admits requests with the right `Host`, `Origin` and token to the server of their client.
+"""The ASGI application: passes requests with a valid `Host`, `Origin` and token to the server of their client.
 
-Sessions are the SDK's where the protocol has them, and inferred where it has none. When the server is told to end,
-requests that are being answered finish and others are refused with 503. Connections and sockets are in `listening`.
+Sessions are the SDK's where the protocol has them, and inferred where it has none. On shutdown, requests that are being
+answered finish, and further ones are refused with 503.
 
-HTTP connections: uvicorn, with time limits that it lacks.
-
-A connection whose request headers do not come, or whose request body trickles, is closed. The server ends when it is
-told to, not by signals of its own.
+HTTP connections are uvicorn's, with time limits that it lacks: a connection whose request headers do not arrive, or
+whose request body arrives too slowly, is closed. The server stops through `Shutdown`, not on signals of its own.
 """
 
 import asyncio
@@ -46,15 +44,14 @@ __all__ = ["Front", "Listening"]
 _LARGEST_BODY = 64 * 1024 * 1024
 _MOST_PROFILES = 64
 _SESSION_IDLE = 900.0
-"""Seconds without a request and without an open stream after which a session is over."""
+"""Seconds without a request and without an open stream after which a session ends."""
 _POLL_SECONDS = 0.02
 _PRINCIPAL = "ullage.principal"
 _ENDS = "ullage.session_end"
 
 
 class Front:
-    """Lets in who may come in, and leads each client to the server that is its own; those are built as they are asked
-    for."""
+    """Authorizes requests, and passes each to its client's server; servers are created on first use."""
 
     def __init__(  # noqa: PLR0913, PLR0917
         self,
@@ -73,7 +70,7 @@ class Front:
         self._tokens = tokens
         self._hosts = hosts
         self._port = port
-        """The listening port; None where each request says it."""
+        """The listening port; None to take it from each request."""
         self._clock = clock
         self._on_session_end = on_session_end
         self._user = user_name()
@@ -82,7 +79,7 @@ class Front:
         self._opening = anyio.Lock()
         self._tasks: TaskGroup | None = None
         self._handling: dict[anyio.CancelScope, str] = {}
-        """Each open request's method."""
+        """The HTTP method of each open request."""
         self._activity = Activity()
         self._is_ending = False
 
@@ -158,7 +155,8 @@ class Front:
             await _error(shutting_down())(scope, receive, send)
 
     async def finish(self, shutdown: Shutdown) -> None:
-        """Refuse new requests and wait until the open ones are answered, with an error after the grace."""
+        """Refuse new requests and wait until the open ones are answered; after the grace they are answered with an
+        error."""
         self._is_ending = True
         await finish_requests(self._wait_idle, self._activity, shutdown)
 
@@ -167,12 +165,12 @@ class Front:
             await anyio.sleep(_POLL_SECONDS)
 
     def _is_idle(self) -> bool:
-        """Whether nothing but streams for notifications is open."""
+        """Whether only notification streams are open."""
         posted = sum(method == "POST" for method in self._handling.values())
         return posted <= self._activity.streams
 
     def cut_off(self) -> None:
-        """End every request that is still open, such as streams for notifications."""
+        """Cancel every request that is still open, such as notification streams."""
         for handling in tuple(self._handling):
             handling.cancel()
 
@@ -187,7 +185,7 @@ class Front:
                 suggestion="send the header `Authorization: Bearer TOKEN`",
             )
         scope[_PRINCIPAL] = name
-        # By this the SDK binds a session of the earlier era to whoever opened it.
+        # The SDK uses this to bind a session of the earlier era to the user that opened it.
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
 
     async def _server(self, client: str | None) -> StreamableHTTPSessionManager:
@@ -202,7 +200,7 @@ class Front:
         if len(self._servers) >= _MOST_PROFILES:
             raise Unavailable(f"{_MOST_PROFILES} clients are served under names of their own already")
         server = build_server(profile, self._who_calls(client, profile.model), self._activity)
-        # Host and Origin are checked above, more strictly than the SDK does.
+        # Host and Origin are checked in `__call__`, more strictly than the SDK does.
         unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         manager = StreamableHTTPSessionManager(
             server,
@@ -229,8 +227,10 @@ class Front:
         return who_calls
 
     def _session(self, asked: ClientRequest, request: "Request[Any]", principal: str) -> str | None:
-        """The session that the SDK opened for this principal. In the later era nobody checks such a header, and what
-        it names may be somebody else's."""
+        """Return the session that the SDK opened for this principal.
+
+        In the later era nothing verifies such a header, and it may name a session of another principal.
+        """
         session = None if asked.is_modern else request.headers.get("mcp-session-id")
         if session is not None and self._on_session_end is not None:
             connection = asked.connection
@@ -255,22 +255,22 @@ def _error(error: UllageError) -> Response:
 
 
 _CUT_OFF = 5
-"""Seconds after the grace in which uvicorn ends what even being cut off did not."""
+"""Seconds after the grace after which uvicorn ends requests that did not react to cancellation."""
 _REQUEST_WITHIN = 10.0
-"""Seconds in which a request's headers must have come, and once more for its body."""
+"""Seconds within which a request's headers must arrive, and the same again for its body."""
 _BODY_RATE = 16_384
-"""Bytes of a body that give it one more second: a large one may take as long as it keeps flowing."""
+"""Bytes of a body that extend its deadline by one second: a large one may take as long as it keeps arriving."""
 _TIMED_OUT = b"the request body did not arrive in time"
 
 
 class _TimedProtocol(H11Protocol):
-    """A connection that is closed when a request does not arrive in time: slow clients cannot keep others out."""
+    """A connection that is closed when a request does not arrive in time: slow clients cannot block others."""
 
     request_within = _REQUEST_WITHIN
     body_rate = _BODY_RATE
     _timer: asyncio.TimerHandle | None = None
     _body_deadline: float | None = None
-    """When the body that is arriving must be complete; None where none is."""
+    """Deadline for the body that is arriving; None where none is."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
@@ -301,7 +301,7 @@ class _TimedProtocol(H11Protocol):
             self._timer = None
 
     def _check_body(self) -> None:
-        """Close the connection when its body is overdue. Time in which we do not read it does not count."""
+        """Close the connection when its body is overdue. Time in which the server does not read it does not count."""
         assert self._body_deadline is not None
         if self.flow.read_paused:
             self._body_deadline = self.loop.time() + self.request_within
@@ -321,7 +321,7 @@ class _TimedProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs the process."""
+    """A uvicorn server that installs no signal handlers."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -329,7 +329,7 @@ class _Server(uvicorn.Server):
 
 
 class Listening:
-    """Takes connections for the application until it is told to end."""
+    """Accepts connections for the application until shutdown."""
 
     def __init__(self, front: Front, *, most_connections: int) -> None:
         settings: dict[str, Any] = {
@@ -344,10 +344,10 @@ class Listening:
         self._server = _Server(self._config)
 
     async def serve(self, bound: socket.socket, shutdown: Shutdown) -> None:
-        """Serve until told to end, when open requests are given their grace, or cancelled."""
+        """Serve until shutdown, when open requests get their grace, or until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_when_told, shutdown)
-            # Left to uvicorn, what is cut off says so with a traceback.
+            # uvicorn would log a traceback for each request that is cut off.
             with anyio.CancelScope(shield=True):
                 await self._server.serve(sockets=[bound])
             tasks.cancel_scope.cancel()

@@ -1,18 +1,14 @@
-"""The link to the client of a request: progress, logs and questions.
+"""The link to the client of a request while it is being answered: progress, log messages and questions.
 
-The client of a request, reached while the request is being answered.
+A source may need input from the client before it can answer (`Needs`). A client of 2026-07-28 or later receives the
+needs as they are, if it can meet them. For an earlier client each need is sent as a request over its session, and the
+source is run again with the answers, up to a limited number of times.
 
-A call that is held open while its client is asked changes from one request to the next. What a client is to be asked is
-decided elsewhere.
-
-A client of 2026-07-28 or later is handed them as they are, where it can meet them. For an earlier one each is put as a
-request over its session, and the source is run again with the answers, a bounded number of times. How a single question
-reaches a client is the affair of the line.
-
-From 2026-07-28 on, a request that needs something is answered with what it needs, and sent again with the answers. The
-call itself cannot be sent again without being run again, so it stays open here, in a task of its own, until its client
-comes back with the state it was given: a random name, good once, for the same principal and the same target, in this
-process only. How many are held, and for how long, is bounded. What is asked is decided by whoever runs in the call.
+A source may also ask in the middle of a call. From 2026-07-28 on, the request is then answered with the questions, and
+the client sends it again with the answers. The call itself cannot be repeated without running it twice, so it stays
+open here, in a task of its own, until its client returns with the state that it received: a random token, valid once,
+for the same principal and the same target, in this process only. The number of such calls and their waiting time are
+limited. What is asked is decided by the source.
 """
 
 import secrets
@@ -33,7 +29,7 @@ __all__ = ["Holding", "Line", "Target", "Work", "answers_to", "is_ours", "marked
 
 
 class Line:
-    """The client at the other end; between two requests of a held call nobody listens."""
+    """The client of a call. Between two requests of a held call there is no client to reach."""
 
     __slots__ = ("capabilities", "client_info", "is_over", "modern", "request")
 
@@ -41,13 +37,13 @@ class Line:
         self.request: Request | None = request
         self.modern = request.is_modern
         self.is_over = False
-        """Whether the request has been answered: what comes later is for the client's connection, where it has one."""
+        """Whether the request has been answered; later messages go to the client's connection, where it has one."""
         client = request.client
         self.capabilities: JsonObject = client.capabilities
         self.client_info: JsonObject = client.info
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask by a request of the protocol, as a client before 2026-07-28 expects."""
+        """Ask the client by a protocol request, as clients before 2026-07-28 expect."""
         require(self.capabilities, method, params)
         if self.request is None:
             raise ClientCannot(f"nobody is there to answer `{method}`")
@@ -66,7 +62,7 @@ class Line:
 
 
 def _threshold(request: Request) -> str | None:
-    """The level from which this client is sent log messages; None for no messages."""
+    """Return the minimum level of log messages for this client; None for no messages."""
     if not request.is_modern:
         return request.connection.log_level or LEVELS[0]
     level = request.meta.get(LEVEL_KEY)
@@ -75,7 +71,7 @@ def _threshold(request: Request) -> str | None:
 
 Wire = dict[str, Any]
 Work = Callable[[Ask], Awaitable[Wire]]
-"""The whole of a call, from the source to the protocol's JSON, given a way to ask the client."""
+"""A whole call, from the source to the protocol's JSON, given a function to ask the client."""
 
 _OURS = "ullage.held."
 _THEIRS = "ullage.passed."
@@ -89,7 +85,7 @@ def is_ours(state: str | None) -> bool:
 
 
 def marked(state: str | None) -> str | None:
-    """A source's own state, told apart from ours where it looks alike: another Ullage may stand behind this one."""
+    """Return a source's own state, marked where it resembles Ullage's: the server behind may be another Ullage."""
     return f"{_THEIRS}{state}" if state is not None and state.startswith(_OURS_OR_THEIRS) else state
 
 
@@ -99,7 +95,7 @@ def unmarked(state: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who wants what: all that must be the same when a client comes back."""
+    """Identifies what a held call was made for; it must be the same when the client returns."""
 
     principal: str
     method: str
@@ -115,18 +111,18 @@ class _Question:
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A call in a task of its own."""
+    """A call that runs in a task of its own."""
 
     target: Target
     line: Line
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     questions: dict[str, _Question] = field(default_factory=dict[str, _Question])
-    """Those not answered yet, asked of the client or still to be."""
+    """Questions that are not yet answered, whether or not the client has them."""
     asked: int = 0
     stirred: anyio.Event = field(default_factory=anyio.Event)
-    """Something is to be told to whoever waits: an outcome, or a question."""
+    """Set when there is an outcome or a question for the waiting request."""
     state: str | None = None
-    """Under which it waits for its client; None while a request waits for it."""
+    """The state under which it waits for its client; None while a request waits for it."""
     collected: anyio.Event | None = None
     """Set when a client fetched the outcome of a call that ended while the client was being asked."""
     ended: bool = False
@@ -166,13 +162,17 @@ class Holding:
         return len(self._waiting)
 
     async def begin(self, target: Target, line: Line, work: Work) -> Wire:
-        """Runs the call; returns its result, or what its client must be asked first."""
+        """Start a call; return its result, or the questions for its client."""
         held = _Held(target, line)
         self._tasks.start_soon(self._run, held, work)
         return await self._met(held)
 
     async def resume(self, state: str, target: Target, request: Request, answers: Mapping[str, Any]) -> Wire:
-        """Goes on with the call that waits under `state`."""
+        """Continue the call that waits under `state`.
+
+        Raises:
+            InvalidArguments: No call waits under it.
+        """
         held = self._waiting.get(state)
         if held is None or held.target != target:
             raise InvalidArguments(
@@ -198,7 +198,7 @@ class Holding:
             met = True
         finally:
             if not met:
-                # The client took its request back.
+                # The client withdrew its request.
                 held.scope.cancel()
         if held.collected is not None:
             held.collected.set()
@@ -229,10 +229,10 @@ class Holding:
             with held.scope:
                 try:
                     held.result = await work(held.ask)
-                except Exception as error:  # noqa: BLE001 - carried to the request that waits, which raises it
+                except Exception as error:  # noqa: BLE001 - passed to the waiting request, which raises it
                     held.failure = error
                 if held.state is not None:
-                    # It ended while its client was being asked: the outcome waits for the client as the call did.
+                    # The call ended while its client was being asked: the outcome is kept until the client returns.
                     held.collected = anyio.Event()
                     await held.collected.wait()
         finally:
@@ -244,14 +244,14 @@ class Holding:
 
 _ROUNDS = 8
 _PAUSE = 0.05
-"""Seconds before a source that only handed out a state is asked again; doubled each round, as it wants to be polled."""
+"""Seconds before a source that returned only a state is run again, since it wants to be polled; doubled each round."""
 
 RequestT = TypeVar("RequestT", Call, Read, PromptRequest)
 ResultT = TypeVar("ResultT", Reply, Contents, PromptMessages)
 
 
 async def settled(request: RequestT, run: Callable[[RequestT], Awaitable[ResultT]], *, modern: bool) -> ResultT:
-    """The result of `run`, with needs only where the client is to meet them itself."""
+    """Return the result of `run`, with needs only where the client can meet them itself."""
     result = await run(request)
     if result.needs is None:
         return result
@@ -275,7 +275,7 @@ async def _asked_over(request: RequestT, run: Callable[[RequestT], Awaitable[Res
 
 
 async def answers_to(needs: Needs, request: Asked) -> dict[str, Json]:
-    """What the client says to each need, asked side by side; one that it cannot meet or refuses raises."""
+    """Send all needs to the client concurrently and return its answers; raises for one that it lacks or refuses."""
     require_all(request.capabilities, needs)
     ask = request.ask
     assert ask is not None, "every request that comes over the wire can ask"
@@ -285,7 +285,7 @@ async def answers_to(needs: Needs, request: Asked) -> dict[str, Json]:
     async def put(ask: Ask, key: str, method: str, params: dict[str, Json]) -> None:
         try:
             answers[key] = dict(await ask(method, params))
-        except Exception as error:  # noqa: BLE001 - raised below, alone instead of in a group
+        except Exception as error:  # noqa: BLE001 - raised below, by itself instead of in a group
             failures.append(error)
             tasks.cancel_scope.cancel()
 

@@ -1,16 +1,14 @@
-"""Bearer tokens and allowed hosts of the HTTP server.
+"""Bearer tokens, allowed hosts and listening addresses of the HTTP server.
 
-Named bearer tokens, from an environment variable or a file. Only their hashes are kept, so that neither a log nor
-an error can hold one. It speaks no HTTP and makes no tokens.
+Named bearer tokens come from an environment variable or a file. Only their hashes are kept, so that neither a log nor
+an error can contain one. This module speaks no HTTP and generates no tokens.
 
-An address a person may write, and a socket bound to it: on this machine alone unless there is a bearer token. What is
-said on it is not known here.
+An address is parsed and a socket bound to it: on the loopback interface only, unless there is a bearer token.
 
-Check of the `Host` and `Origin` headers against the names and ports under which this server is reached.
-
-It keeps web pages out: a page whose name was made to resolve to this machine (DNS rebinding) sends its own name as
-`Host`, and a page from elsewhere sends its own `Origin`. Both must name this server exactly. A header with user
-information, a path, an unusual spelling of an address or a port that is not ours is refused.
+The `Host` and `Origin` headers are checked against the names and ports under which this server is reached. This keeps
+web pages out: a page whose name was made to resolve to this machine (DNS rebinding) sends its own name as `Host`, and a
+page from elsewhere sends its own `Origin`. Both must name this server exactly. A header with user information, a path,
+an unusual spelling of an address or another port is refused.
 """
 
 import errno
@@ -50,19 +48,21 @@ _SECRET = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Who may come in."""
+    """The accepted bearer tokens."""
 
     hashes: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
-    """Name to the hash of that one's token."""
+    """Hashes of the tokens by name."""
     warnings: tuple[str, ...] = ()
-    """What a person should be told about how they are kept."""
+    """Warnings for the user about how the tokens are stored."""
 
     @classmethod
     def read(
         cls, environment: Mapping[str, str], file: Path | None = None, *, named: Mapping[str, str] | None = None
     ) -> "Tokens":
-        """Those of `ULLAGE_TOKENS` and of a file (`NAME:TOKEN`, or `TOKEN` alone, one to a line or a comma), and those
-        that the settings name."""
+        """Read the tokens of `ULLAGE_TOKENS`, of a file, and of the settings.
+
+        Entries are `NAME:TOKEN`, or `TOKEN` alone, separated by lines or commas.
+        """
         text, warnings = ("", ()) if file is None else _opened(file)
         hashes: dict[str, bytes] = {}
         for name, secret, where in (
@@ -70,7 +70,7 @@ class Tokens:
             *_parted(text, f"`{file}`"),
             *((name, secret, "the settings") for name, secret in (named or {}).items()),
         ):
-            # Without ever repeating what was written there: either side of the colon may be the secret.
+            # No error repeats the content: either side of the colon may be the secret.
             if not _NAME.fullmatch(name):
                 raise BadConfiguration(
                     f"{where} is not NAME:TOKEN", suggestion="a name has letters, digits, dots, dashes and underscores"
@@ -94,9 +94,9 @@ class Tokens:
         return bool(self.hashes)
 
     def name_of(self, authorization: str | None) -> str | None:
-        """The name of whoever sent this `Authorization` header; None for nobody we know.
+        """Return the name of the token in this `Authorization` header; None for an unknown token.
 
-        Every token is compared whatever the others said, so that the time taken tells nothing.
+        Every token is compared even after a match, so that the time taken reveals nothing.
         """
         scheme, _, presented = (authorization or "").partition(" ")
         hashed = sha256(presented.strip().encode()).digest()
@@ -136,23 +136,23 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """Names under which this server is reached, each with its ports."""
+    """Host names under which this server is reached, each with its ports."""
 
     ports: Mapping[str, frozenset[int] | None]
-    """Name to ports; None for the default ports and the port the server listens on."""
+    """Ports by name; None for the default ports and the port the server listens on."""
     own: frozenset[str]
-    """Names of the machine itself, reached on the listening port alone."""
+    """Names of the machine itself, valid on the listening port only."""
 
     @classmethod
     def build(cls, own: Iterable[str], allowed: Iterable[str] = ()) -> "AllowedHosts":
-        """Read names of this machine and further ones, as `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`.
+        """Parse names of this machine and further ones, as `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`.
 
         Raises:
-            InvalidArguments: A further name is written in none of these ways.
+            InvalidArguments: A further name has none of these forms.
         """
         ports: dict[str, frozenset[int] | None] = {}
         for text in allowed:
-            # An IPv6 address may also stand without brackets.
+            # An IPv6 address is also accepted without brackets.
             parsed = _parse_authority(f"[{text}]" if text.count(":") > 1 and "[" not in text else text)
             if parsed is None:
                 raise InvalidArguments(
@@ -165,15 +165,15 @@ class AllowedHosts:
         return cls(ports, frozenset(_normalize(name) for name in own))
 
     def refuse(self, hosts: list[str], origins: list[str], port: int | None) -> tuple[int, Denied] | None:
-        """Why a request is refused, with the HTTP status; None for one that is let in.
+        """Return the HTTP status and the error for a request that is refused; None for one that is admitted.
 
         Args:
             hosts: Every `Host` header of the request.
             origins: Every `Origin` header of the request; browsers send one, other clients none.
-            port: The port on which the request came in; None where there is none, as on a Unix socket.
+            port: The port on which the request arrived; None where there is none, as on a Unix socket.
         """
         parsed = _parse_authority(hosts[0]) if len(hosts) == 1 else None
-        # Without a port in the header it is a default one; which, the server cannot tell behind a proxy.
+        # A header without a port means a default one; behind a proxy the server cannot tell which.
         if parsed is None or not self._ports_of(parsed[0], port) & (
             {parsed[1]} if parsed[1] is not None else set(_DEFAULT_PORTS.values())
         ):
@@ -229,13 +229,13 @@ def _refusal(header: str, values: list[str]) -> Denied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page beside MCP that is fetched with GET."""
+    """A page outside MCP that is fetched with GET."""
 
     answer: Callable[[], tuple[int, str]]
-    """Status and text. Does not wait."""
+    """Returns status and text. Must not block."""
     media_type: str
     is_open: bool = False
-    """Whether it needs no token, under any name of this machine."""
+    """Whether it needs no token, under any host name."""
 
 
 PATH = "/mcp"
@@ -245,14 +245,14 @@ _PORTS_TRIED = 100
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen."""
+    """An address to listen on."""
 
     host: str = "127.0.0.1"
     port: int = 8787
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Reads `PORT`, `HOST:PORT` or `[HOST]:PORT`."""
+        """Parse `PORT`, `HOST:PORT` or `[HOST]:PORT`."""
         host, _, port = text.rpartition(":")
         bare = host.count(":") > 0 and not host.startswith("[")
         if bare or not port.isascii() or not port.isdigit() or int(port) > 65_535:
@@ -267,7 +267,7 @@ class Address:
         return f"http://{bracketed(self.host)}:{self.port}{PATH}"
 
     def is_reached_by(self, url: str) -> bool:
-        """Whether a URL, however spelt, leads to what is served here."""
+        """Return whether a URL, in any spelling, leads to this address."""
         try:
             found = urlsplit(url)
             host, port = found.hostname or "", found.port or (443 if found.scheme == "https" else 80)
@@ -279,7 +279,7 @@ class Address:
 
 
 def listen(address: Address, *, next_free: bool = False, tokens: Tokens | None = None) -> tuple[socket.socket, Address]:
-    """Binds the address, or with `next_free` the first port from it on that nobody holds."""
+    """Bind the address; with `next_free`, the first free port from it on."""
     if not tokens:
         refuse_beyond_loopback(address.host)
     for port in range(address.port, min(address.port + (_PORTS_TRIED if next_free else 1), 65_536)):

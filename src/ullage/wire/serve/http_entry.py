@@ -1,7 +1,8 @@
 """Serve MCP over streamable HTTP on `/mcp`, and on `/mcp/NAME` for the client of that name.
 
-It listens to this machine alone unless a bearer token is set; `Host` and `Origin` are checked either way, so that no
-web page reaches it by DNS rebinding. It encrypts nothing: beyond a trusted network something in front of it must.
+The server listens on the loopback interface only, unless a bearer token is set; `Host` and `Origin` are checked either
+way, so that no web page reaches it by DNS rebinding. It does not encrypt: outside a trusted network, put a TLS proxy in
+front of it.
 """
 
 import ipaddress
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["http_app", "serve_http"]
 
 _MOST_CONNECTIONS = 1_024
-"""Above it, requests are answered with 503 until some are gone."""
+"""Connections above which requests are answered with 503."""
 
 
 async def serve_http(  # noqa: PLR0913
@@ -37,19 +38,22 @@ async def serve_http(  # noqa: PLR0913
     shutdown: Shutdown | None = None,
     pages: Mapping[str, Page] | None = None,
 ) -> None:
-    """Serve on a bound socket until told to end, or cancelled.
+    """Serve on a bound socket until shutdown or cancellation.
 
     Args:
-        client: The name of a client that comes without a name in the path.
-        hosts: Further names of this machine, which hold on the bound port.
+        profiles: Returns a client's profile by name.
+        bound: The bound socket.
+        client: The name of a client that connects without a name in the path.
+        tokens: The accepted bearer tokens; None for no authorization.
+        hosts: Further names of this machine, valid on the bound port.
         allow_hosts: Names under which a proxy is reached, as `NAME` or `NAME:PORT`. Without a port it is 80, 443 or the
             bound one.
-        pages: What is served beside MCP, by path.
+        pages: Pages served beside MCP, by path.
     """
     own, port = bound.getsockname()[:2]
     if not tokens:
         refuse_beyond_loopback(own)
-    # What HTTP needs is loaded where HTTP is served: the other verbs do not wait for it.
+    # HTTP's modules are imported only here: the other verbs do not wait for them.
     from .asgi_app import Listening
 
     allowed = AllowedHosts.build((*_names_of(own), *hosts), allow_hosts)
@@ -68,7 +72,7 @@ def http_app(  # noqa: PLR0913
     on_session_end: SessionEnd | None = None,
     pages: Mapping[str, Page] | None = None,
 ) -> "Starlette":
-    """The same as an ASGI application, to be mounted in another one.
+    """Return the server as an ASGI application, to be mounted in another one.
 
     `hosts` are the names under which it is reached, as `NAME` or `NAME:PORT`; None for those of the loopback interface
     on the port that the other application listens on.
@@ -93,7 +97,7 @@ def _front(  # noqa: PLR0913, PLR0917
 
 
 def _names_of(own: str) -> tuple[str, ...]:
-    """The names of this machine that lead to the bound address."""
+    """Return the names of this machine that lead to the bound address."""
     if own in LOOPBACK:
         return LOOPBACK
     if not ipaddress.ip_address(own).is_unspecified:

@@ -1,17 +1,15 @@
 """Writes replies, tools, resources and prompts as MCP JSON.
 
-Replies, tools, resources and prompts go out as plain mappings, so that a key nobody here has heard of is not lost
-in a typed model on the way. Only what a client would choke on is changed: a content block of a kind the protocol
-does not know, and for clients of the earlier era what that era could not say. Nothing is sent from here.
+Everything is written as plain mappings, so that no typed model drops an unknown key. Only what a client would fail on
+is changed: a content block of a kind that the protocol does not define, and for clients of the earlier era what that
+era could not express. Nothing is sent from here.
 
-What a result carries besides its content, and what the server says of itself.
+`Envelope` adds what a result carries besides its content: every result of 2026-07-28 states its kind, which server
+answered, and for how long a list may be cached. Capabilities and instructions are written as they are at the moment.
 
-Every result of 2026-07-28 says its kind, who answered, and for how long a list may be kept. Capabilities and
-instructions are written as they are at the moment.
-
-Told from its methods, since each of these Protocols is optional, and from what it says of itself where it does: a
-gateway has methods for what its servers may not have. What it does not offer, the server does not claim, because
-clients pay for claims: some add tools of their own for resources, in every request.
+`Offers` finds what a source provides: from its methods, since each of these Protocols is optional, and from its
+`capabilities` where it has them, because a gateway has methods for what its servers may lack. The server does not claim
+what the source lacks, because clients pay for claims: some add tools of their own for resources, in every request.
 """
 
 import json
@@ -57,7 +55,7 @@ __all__ = [
 ]
 
 COMPLETE = "complete"
-"""The protocol's word for a result that is one; clients of the earlier era are not sent it."""
+"""The protocol's word for a finished result; clients of the earlier era do not receive it."""
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "text": ("text",),
@@ -65,11 +63,12 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "audio": ("data", "mimeType"),
     "resource_link": ("uri", "name"),
 }
-"""What a block of each kind must have, as text; an embedded resource is looked at more closely."""
+"""Mandatory text members of a block, by kind; embedded resources are checked more closely."""
 
 
 def tool_to_wire(tool: Tool, *, modern: bool = True) -> dict[str, Json]:
-    """Before 2026-07-28 an output was an object or nothing: a schema of another type spoils the whole list there."""
+    """Write a tool. Before 2026-07-28 an output schema other than an object makes the whole list invalid, and is
+    omitted."""
     said = definition(tool)
     if not modern and tool.output_schema is not None and tool.output_schema.get("type") != "object":
         del said["outputSchema"]
@@ -111,7 +110,7 @@ def prompt_to_wire(prompt: PromptMessages, *, modern: bool = True) -> dict[str, 
 
 
 def needs_to_wire(needs: Needs, meta: JsonObject | None = None) -> dict[str, Json]:
-    """Only for clients of 2026-07-28 on: earlier ones are asked by requests of their own."""
+    """Write needs, for clients of 2026-07-28 on only; earlier ones are asked by separate requests."""
     result: dict[str, Json] = {"_meta": dict(meta)} if meta else {}
     result["resultType"] = "input_required"
     if needs.requests:
@@ -129,12 +128,13 @@ def _result(meta: JsonObject, *, modern: bool) -> dict[str, Json]:
 
 
 def block_to_wire(block: Block) -> dict[str, Json]:
-    """The block, or where the protocol knows no such block, its data as an embedded resource, else its JSON as text."""
+    """Write a block. One unknown to the protocol becomes an embedded resource with its data, or else its JSON as
+    text."""
     if _is_known(block):
         return dict(block)
     kind, data, mime = str(block.get("type")), block.get("data"), block.get("mimeType")
     if isinstance(data, str) and isinstance(mime, str):
-        # Written out as text, a film would cost the model its whole window.
+        # Written as text, a video would fill the model's whole context window.
         resource: Json = {"uri": f"urn:ullage:block:{quote(kind, safe='')}", "mimeType": mime, "blob": data}
         return {"type": "resource", "resource": resource}
     return dict(text_block(f"A content block of the unknown kind `{kind}`, as JSON: {_dumped(block)}"))
@@ -178,23 +178,23 @@ def _dumped(value: Json | JsonObject | Sequence[Json]) -> str:
 
 
 class LogLevelled(Protocol):
-    """A source whose log messages can be asked to be graver."""
+    """A source whose minimum level of log messages can be set."""
 
     async def set_log_level(self, level: str) -> None: ...
 
 
 class Capable(Protocol):
-    """A source that knows what it can do for the moment."""
+    """A source that knows its current capabilities."""
 
     @property
     def capabilities(self) -> JsonObject | None:
-        """As the protocol writes them; None where that is not known."""
+        """Return the capabilities as in the protocol; None where they are not known."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """The source, once for each thing it offers; None where it does not."""
+    """The source as each optional Protocol that it provides; None for one that it does not."""
 
     resources: ResourceSource | None = None
     prompts: PromptSource | None = None
@@ -205,7 +205,7 @@ class Offers:
     capable: Capable | None = None
 
     def capabilities(self) -> dict[str, Json]:
-        """As the protocol writes them, true of this source as far as it is known now."""
+        """Return the source's capabilities as in the protocol, as far as they are known now."""
         can = None if self.capable is None else self.capable.capabilities
         changed = self.watched is not None
         found: dict[str, Json] = {"tools": {"listChanged": changed}}
@@ -255,13 +255,15 @@ FRESH_MS: Mapping[str, int] = {
     "resources/read": 0,
     "server/discover": 60_000,
 }
-"""For how long a client may keep an answer, each for itself alone: lists differ by who asks. A list may change at any
-moment with the servers behind, and a client that does not listen for changes would not see it; a repeated list is
-answered from memory."""
+"""By method, milliseconds for which a client may cache an answer, for itself alone: lists differ by client.
+
+A list may change at any moment with the servers behind, and a client that does not listen for changes would not notice;
+a repeated list is answered from memory.
+"""
 
 
 class Envelope:
-    """The identity of one server, and its marks on results."""
+    """Adds one server's identity to results."""
 
     def __init__(
         self,
@@ -278,7 +280,7 @@ class Envelope:
     def seal(self, method: str, result: Message) -> Message:
         """Add what every result of 2026-07-28 carries."""
         result.setdefault("resultType", COMPLETE)
-        # Over what a server behind us said of itself: it is we who are spoken to.
+        # Overrides what a server behind declared about itself: the client talks to this server.
         result["_meta"] = {**result.get("_meta", {}), **self._stamp}
         fresh = FRESH_MS.get(method)
         if fresh is not None and result["resultType"] == COMPLETE:
@@ -287,14 +289,14 @@ class Envelope:
         return result
 
     def initialization(self, version: str) -> Message:
-        """The result of `initialize` for a client that is spoken to in this revision."""
+        """Return the result of `initialize` for a client that uses this revision."""
         return {"protocolVersion": version, **self.introduction(), "serverInfo": dict(self._info)}
 
     def discovery(self) -> Message:
-        """The result of `server/discover`."""
+        """Return the result of `server/discover`."""
         return self.seal("server/discover", {"supportedVersions": list(MODERN_VERSIONS), **self.introduction()})
 
     def introduction(self) -> dict[str, Any]:
-        """Capabilities, and instructions where there are any."""
+        """Return capabilities, and instructions where there are any."""
         told = self._instructions()
         return {"capabilities": self._capabilities(), **({} if told is None else {"instructions": told})}

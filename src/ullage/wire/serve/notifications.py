@@ -1,8 +1,8 @@
 """Announcements of changes to clients.
 
-A client of the earlier era is sent a notification on its session, a later one on the stream that it opened with
-`subscriptions/listen`. Changes within a short while are told once, and one client that does not read holds up no other.
-Whether something changed at all is the source's affair.
+A client of the earlier era receives notifications on its session, a later one on the stream that it opened with
+`subscriptions/listen`. Changes within a short interval are sent once, and a client that does not read blocks no other.
+The source detects the changes.
 """
 
 from collections import Counter
@@ -23,20 +23,20 @@ from .requests import Connection, RefusedRequest, Request
 __all__ = ["Announcer"]
 
 _GATHER = 0.05
-"""Seconds in which changes are gathered: ten servers that start together change the list ten times."""
+"""Seconds in which changes are collected: ten servers that start together change the list ten times."""
 _MOST_STREAMS = 1024
 _KINDS = ("tools", "resources", "prompts")
 
 
 @dataclass(slots=True, eq=False)
 class _Listener:
-    """A session of the earlier era, or one stream of the later."""
+    """A session of the earlier era, or a stream of the later one."""
 
     send: Callable[[str, Message | None], Awaitable[None]]
     kinds: frozenset[str] = frozenset(_KINDS)
     uris: set[str] = field(default_factory=set[str])
     meta: Message | None = None
-    """Goes with each notification: the stream that it belongs to."""
+    """`_meta` of each notification: the id of its stream."""
     pending: dict[Change, None] = field(default_factory=dict[Change, None])
     stirred: anyio.Event = field(default_factory=anyio.Event)
     is_telling: bool = False
@@ -45,7 +45,7 @@ class _Listener:
         return change.uri in self.uris if change.kind == "resource" else change.kind in self.kinds
 
     async def tell(self, gather: float) -> None:
-        """Send what is pending, and what comes meanwhile."""
+        """Send the pending changes, and any that arrive meanwhile."""
         await anyio.sleep(gather)
         while self.pending:
             change = next(iter(self.pending))
@@ -58,7 +58,7 @@ class _Listener:
 
 
 class Announcer:
-    """Tells every client of this server, for as long as the server runs."""
+    """Notifies every client of this server while the server runs."""
 
     def __init__(self, tasks: TaskGroup, subscribed: Subscribed | None = None, *, gather: float = _GATHER) -> None:
         self._tasks = tasks
@@ -70,25 +70,25 @@ class Announcer:
         self._is_closed = False
         self._followers: Counter[str] = Counter()
         self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
-        """What is done about one resource is done one after the other; each lives while somebody has or awaits it."""
+        """Locks by resource, so that changes to its subscriptions run one after the other; kept while in use."""
 
     @property
     def sessions(self) -> int:
         return len(self._sessions)
 
     def hear(self, change: Change) -> None:
-        """Take in a change; clients are told in a task."""
+        """Queue a change for all clients; it is sent by a task."""
         change = Change(change.kind, change.uri)
         for listener in (*self._streams, *self._sessions.values()):
             self._put(listener, change)
 
     def owe(self, change: Change) -> None:
-        """Take in a change that a client must hear of, also where it begins to listen only later."""
+        """Queue a change that must reach a client, even one that starts to listen only later."""
         self._owed[change] = None
         self.hear(change)
 
     def settle(self, change: Change) -> None:
-        """Forget a change of which no client must be told any more, since the present state was asked for."""
+        """Drop a change that need not be announced any more, since a client has requested the current state."""
         self._owed.pop(change, None)
 
     def _put(self, listener: _Listener, change: Change) -> None:
@@ -107,7 +107,7 @@ class Announcer:
         listener.is_telling = False
 
     def add(self, connection: Connection) -> None:
-        """Tell this session from now on, until it ends."""
+        """Notify this session from now on, until it ends."""
         if id(connection) not in self._sessions:
             listener = self._sessions[id(connection)] = _Listener(connection.notify)
             connection.exit_stack.push_async_callback(self._remove, connection)
@@ -128,9 +128,9 @@ class Announcer:
             await self._leave(uri)
 
     async def listen(self, request: Request) -> Message:
-        """Serve one `subscriptions/listen` until the client takes it back or the server ends.
+        """Serve one `subscriptions/listen` until the client withdraws it or the server ends.
 
-        The acknowledgement is sent first; every notification is stamped with the id of the request.
+        The acknowledgement is sent first; every notification carries the id of the request.
         """
         if len(self._streams) >= _MOST_STREAMS:
             raise RefusedRequest(INTERNAL_ERROR, "Subscription limit reached")
@@ -142,7 +142,7 @@ class Announcer:
         kinds = frozenset(kind for kind in _KINDS if f"{kind}ListChanged" in honored)
         listener = _Listener(request.notify, kinds, set(uris), {SUBSCRIPTION_KEY: request.number})
         async with self._following(uris):
-            # Before the acknowledgement, so that a change meanwhile is not lost; told after it.
+            # Subscribed before the acknowledgement, so that no change is lost meanwhile; sent after it.
             self._streams.add(listener)
             try:
                 acknowledged = {"notifications": honored, "_meta": listener.meta}
@@ -158,14 +158,14 @@ class Announcer:
         return {"_meta": listener.meta}
 
     def close(self) -> None:
-        """End every stream; each is answered after what is pending for it."""
+        """End every stream; each is answered after its pending changes."""
         self._is_closed = True
         for listener in self._streams:
             listener.stirred.set()
 
     @asynccontextmanager
     async def _following(self, uris: Iterable[str]) -> AsyncGenerator[None]:
-        """Have the source say when these change; one that it does not know may yet come to be."""
+        """Subscribe to these resources at the source. A resource that is unknown may be created later."""
         followed: list[str] = []
         try:
             for uri in set(uris):
@@ -202,7 +202,7 @@ class Announcer:
         return self._turns.setdefault(uri, anyio.Lock())
 
     def _forget(self, uri: str) -> bool:
-        """Whether that was the last who followed it."""
+        """Remove one follower; return whether it was the last."""
         self._followers[uri] -= 1
         if self._followers[uri] > 0:
             return False

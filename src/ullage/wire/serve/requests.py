@@ -1,22 +1,19 @@
-"""A request and the client that sent it, independent of the transport.
+"""A client's request and its connection, independent of the transport.
 
-The core for standard input and output makes requests itself; over HTTP they are made from the SDK's contexts. What is
-asked of a client and what it answers pass as they are.
+The server for standard input and output creates requests itself; over HTTP they are created from the SDK's contexts.
+Questions to a client and its answers pass unchanged.
 
-Errors of ours as errors of the protocol.
+Ullage's errors become errors of the protocol, for requests whose results have no place for an error, and where the
+protocol requires a refusal. Another program's error passes unchanged except for invisible characters.
 
-For requests whose results have no place for an error, and for what the protocol wants refused outright. What another
-program refused passes unchanged but for invisible characters.
+Params are checked by method and era. The SDK checks them with typed models of the whole protocol, which take longer to
+import than the rest of the program. This module checks what those models require of a client; what they would ignore
+passes.
 
-Checks of a request's params, by method and era.
+Log levels are those of RFC 5424: a client of the earlier era sets one for its session; a later one names one in each
+request, and without it receives no log messages.
 
-The SDK checks with typed models of the whole protocol, which cost more to import than the rest of the program. Here is
-checked what its models demand of a client; what they would ignore passes. Pure.
-
-By the levels of RFC 5424: a client of the earlier era sets one for its session, a later one names one in each request
-and is sent nothing otherwise.
-
-What a client says of itself, beside what a request to it takes. It asks nobody.
+A client's declared abilities are compared with what a question to it requires.
 """
 
 from abc import ABC, abstractmethod
@@ -67,7 +64,7 @@ __all__ = [
 
 
 class Connection:
-    """The state of a client's connection, for as long as it lasts."""
+    """The state of a client's connection."""
 
     __slots__ = ("__weakref__", "capabilities", "client_info", "exit_stack", "log_level", "notify", "state")
 
@@ -87,12 +84,12 @@ class Connection:
         self.exit_stack = exit_stack or AsyncExitStack()
         """Callbacks for the end of the connection."""
         self.log_level: str | None = None
-        """Set by `logging/setLevel`; None before that."""
+        """The level set by `logging/setLevel`; None before that."""
         self.state: dict[str, Any] = {}
 
 
 class Request(ABC):
-    """One request of a client. Params have been checked by `params.check` or by the SDK."""
+    """One request of a client. Its params have been checked by `check_params` or by the SDK."""
 
     __slots__ = ("connection", "is_modern", "method", "number", "params", "transport")
 
@@ -109,12 +106,12 @@ class Request(ABC):
         self.method = method
         self.params = params
         self.number = number
-        """Its `id`; None for a notification."""
+        """Its id; None for a notification."""
         self.is_modern = is_modern
-        """Whether it is of 2026-07-28 or later."""
+        """Whether it is of revision 2026-07-28 or later."""
         self.connection = connection
         self.transport = transport
-        """What the transport knows of it: the HTTP request, or None."""
+        """The HTTP request for a request over HTTP, else None."""
 
     @property
     def meta(self) -> Message:
@@ -122,7 +119,7 @@ class Request(ABC):
 
     @property
     def client(self) -> ClientDeclaration:
-        """What the client says of itself."""
+        """What the client declares about itself."""
         if not self.is_modern:
             return ClientDeclaration(info=self.connection.client_info, capabilities=self.connection.capabilities)
         info, capabilities = self.meta.get(CLIENT_INFO_KEY), self.meta.get(CAPABILITIES_KEY)
@@ -136,16 +133,16 @@ class Request(ABC):
         """Send the client a request and wait for its result.
 
         Raises:
-            ClientCannot: There is no way to ask in the middle of this request.
+            ClientCannot: The client cannot be asked during this request.
             ProtocolError: The client answered with an error, or is gone.
         """
 
     @abstractmethod
     async def notify(self, method: str, params: Message | None = None) -> None:
-        """Send the client a notification beside this request; dropped where the request has been answered."""
+        """Send the client a notification related to this request; dropped once the request has been answered."""
 
     async def report_progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Tell the client how far the request is, where it gave a token for that."""
+        """Send the client a progress notification, if its request had a progress token."""
         token = self.meta.get("progressToken")
         if isinstance(token, bool) or not isinstance(token, int | str):
             return
@@ -160,11 +157,11 @@ class Request(ABC):
 ResultT = TypeVar("ResultT")
 
 _RESOURCE_NOT_FOUND = -32002
-"""A resource that is not there, in the earlier era; the later one has no number of its own for it."""
+"""Error number of a missing resource in the earlier era; the later one has no number of its own for it."""
 
 
 class RefusedRequest(Exception):
-    """A request is answered with an error of the protocol."""
+    """The request is answered with an error of the protocol."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -182,18 +179,18 @@ def unknown_method(method: str) -> RefusedRequest:
 
 
 async def or_refused(answer: Awaitable[ResultT], *, modern: bool, uri: str | None = None) -> ResultT:
-    """The answer; raises `RefusedRequest` for an error of ours."""
+    """Await the answer; raises `RefusedRequest` for an error of Ullage's."""
     try:
         return await answer
     except UllageError as error:
         if isinstance(error, ProtocolError):
-            # A server wrote it, and it may be of any length: others do not wait while it is looked through.
+            # The text is a server's and may be of any length: checking it in a thread does not delay other clients.
             raise await anyio.to_thread.run_sync(partial(refusal, error, modern=modern, uri=uri)) from error
         raise refusal(error, modern=modern, uri=uri) from error
 
 
 def refusal(error: UllageError, *, modern: bool, uri: str | None = None) -> RefusedRequest:
-    """The protocol's own error; ours is in its `data`, with the address that was asked for."""
+    """Convert an error to the protocol's; Ullage's own is in its `data`, with the requested address."""
     if isinstance(error, ProtocolError):
         data = escape_json(cast("Json", error.data))
         return RefusedRequest(error.number, escape_invisible(error.message), data)
@@ -210,7 +207,7 @@ _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 
 
 def is_heard(params: JsonObject, threshold: str | None) -> bool:
-    """Whether a `notifications/message` is as grave as what was asked for; a level nobody knows is let through."""
+    """Return whether a `notifications/message` is at or above the threshold; unknown levels pass."""
     if threshold is None:
         return False
     level = params.get("level")
@@ -219,7 +216,7 @@ def is_heard(params: JsonObject, threshold: str | None) -> bool:
 
 
 def most_talkative(levels: Iterable[str]) -> str:
-    """The level that lets through what any of these would."""
+    """Return the lowest of these levels, which lets through what any of them would."""
     return min(levels, key=lambda level: _RANK.get(level, 0))
 
 
@@ -227,7 +224,7 @@ _ABILITY = {"elicitation/create": "elicitation", "sampling/createMessage": "samp
 
 
 def can_be_asked(capabilities: JsonObject) -> bool:
-    """Whether there is anything at all to ask this client for."""
+    """Return whether the client has any ability that a server can ask it to use."""
     return any(ability in capabilities for ability in _ABILITY.values())
 
 
@@ -246,7 +243,7 @@ def require_all(capabilities: JsonObject, needs: Needs) -> None:
 
 
 def requests_in(needs: Needs) -> Iterator[tuple[str, str, JsonObject]]:
-    """Each request with its key, its method and its params; what is not a request is none."""
+    """Yield key, method and params of each request; anything else is skipped."""
     for key, request in needs.requests.items():
         if isinstance(request, Mapping) and isinstance(method := request.get("method"), str):
             params = request.get("params")
@@ -265,7 +262,10 @@ def _missing(capabilities: JsonObject, method: str, params: JsonObject) -> str |
 
 
 def _special(method: str, params: JsonObject, declared: Mapping[str, Json]) -> str | None:
-    """The part of an ability that this request takes; an elicitation ability that does not name `url` means forms."""
+    """Return the part of an ability that a request needs.
+
+    An elicitation ability that does not name `url` means forms.
+    """
     if method == "elicitation/create":
         if params.get("mode") == "url":
             return "url"
@@ -281,13 +281,13 @@ Check = Callable[[Message], bool]
 
 
 def has_envelope(params: Message) -> bool:
-    """Whether a request is of the later era: its `_meta` names a protocol version."""
+    """Return whether a request is of the later era: its `_meta` names a protocol version."""
     meta = params.get("_meta")
     return isinstance(meta, dict) and VERSION_KEY in meta
 
 
 def check_envelope(params: Message) -> None:
-    """Raise `RefusedRequest` where `_meta` lacks what every request of the later era carries."""
+    """Raise `RefusedRequest` if `_meta` lacks what every request of the later era must carry."""
     meta: object = params.get("_meta")
     if not isinstance(meta, dict):
         raise RefusedRequest(
@@ -310,7 +310,7 @@ def check_envelope(params: Message) -> None:
 def check_params(method: str, params: Message, *, is_modern: bool) -> None:
     """Raise `RefusedRequest` for params that the method does not take, or a method that this era does not have.
 
-    A method that no era has passes: whether it is known is decided by who answers it.
+    A method that no era has passes; the server refuses it where it has no handler.
     """
     check = (_MODERN if is_modern else _LEGACY).get(method)
     if check is None:
@@ -363,7 +363,7 @@ def _is_optional(params: Message, key: str, kind: type) -> bool:
 
 
 def _are_texts(value: object) -> bool:
-    """Whether it is absent, or an object with texts only."""
+    """Return whether a value is absent, or an object with only texts."""
     return value is None or (
         isinstance(value, dict) and all(isinstance(one, str) for one in cast("Message", value).values())
     )
@@ -431,7 +431,7 @@ def _is_listening(params: Message) -> bool:
 
 
 def _can_resume(check: Check) -> Check:
-    """The check of a request that may be sent again with what it needed first."""
+    """Extend the check of a request that may be sent again with the answers to what it needed."""
 
     def both(params: Message) -> bool:
         answers = params.get("inputResponses")
@@ -444,7 +444,7 @@ def _can_resume(check: Check) -> Check:
 
 
 def _is_input(value: object) -> bool:
-    """Whether it is a result of `elicitation/create`, `roots/list` or `sampling/createMessage`."""
+    """Return whether a value is a result of `elicitation/create`, `roots/list` or `sampling/createMessage`."""
     found = cast("Message", value) if isinstance(value, dict) else {}
     if found.get("action") in _ACTIONS or isinstance(found.get("roots"), list):
         return True

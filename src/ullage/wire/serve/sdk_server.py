@@ -1,17 +1,16 @@
 """The MCP SDK's server in front of a source, for HTTP.
 
 The SDK rebuilds every result from its own types: keys that those do not know vanish, and a result that does not fit
-them becomes an internal error. Its last word belongs to a server's middleware, so a handler leaves the real result here
-and returns an empty one for the SDK to check, and the middleware puts the real one in its place. Params are checked by
-the SDK. The SDK offers only typed ways to a client, so its private parts are touched in this file, and only here.
+them becomes an internal error. A server's middleware runs last, so a handler stores the real result here and returns an
+empty one for the SDK to check, and the middleware substitutes the real one. Params are checked by the SDK. The SDK
+offers only typed ways to reach a client, so this file, and only this one, uses its private parts.
 
-Large bodies of HTTP requests and answers, read and written beside the SDK.
-
-The SDK parses a request and writes a result in one call each, which takes 100 ms and more at 15 MB, and every other
-client waits meanwhile. A large result is therefore encoded in pieces in a worker thread, the SDK is given a short mark
-to write in its place, and `send_large` exchanges the mark for the pieces. A large request is parsed in a worker thread
-too; the SDK is handed a copy of it without the large parts of `arguments` and `inputResponses`, and `withheld_params`
-returns these to whoever answers the request. What passes here is kept in the request's ASGI scope.
+Large bodies of HTTP requests and answers are read and written outside the SDK, which parses a request and writes a
+result in one call each. That takes 100 ms and more at 15 MB, and blocks every other client. A large result is therefore
+encoded in pieces in a worker thread, the SDK writes a short mark in its place, and `send_large` replaces the mark by
+the pieces. A large request is parsed in a worker thread too; the SDK receives a copy of it without the large parts of
+`arguments` and `inputResponses`, and `withheld_params` returns these to the handler of the request. Both are kept in
+the request's ASGI scope.
 """
 
 import json
@@ -76,7 +75,7 @@ _NO_JSON = b"{"
 
 
 class TooLargeRequest(Exception):
-    """A request is large in more than its `arguments` and `inputResponses`; `answer` is the error to send."""
+    """A request is large outside its `arguments` and `inputResponses`; `answer` is the error to send."""
 
     def __init__(self, number: object) -> None:
         text = "a request may be large in its `arguments` and `inputResponses` alone"
@@ -86,16 +85,16 @@ class TooLargeRequest(Exception):
 
 @dataclass(slots=True)
 class HeldResult:
-    """A result that is encoded already, and the mark that the SDK writes for it."""
+    """An encoded result, and the mark that the SDK writes in its place."""
 
     mark: bytes
     pieces: deque[bytes]
     growth: int
-    """Bytes by which the answer becomes longer when the pieces take the place of the mark."""
+    """Bytes by which the answer grows when the pieces replace the mark."""
 
 
 async def hold_large_result(scope: Scope, result: Message) -> Message:
-    """The result itself, or a mark in its place where writing it would take long."""
+    """Return the result itself, or a mark in its place where writing it would take long."""
     if not is_large(result):
         return result
     pieces = await anyio.to_thread.run_sync(encode_any_pieces, result)
@@ -110,7 +109,7 @@ def held_result(scope: Scope) -> HeldResult | None:
 
 
 async def send_large(held: HeldResult, message: AsgiMessage, send: Send) -> None:
-    """Send a part of an answer, with the held result where the mark is."""
+    """Send a part of an answer, with the stored result in place of its mark."""
     if message["type"] == "http.response.start":
         headers = [
             (name, str(int(value) + held.growth).encode() if name.lower() == b"content-length" else value)
@@ -128,9 +127,9 @@ async def send_large(held: HeldResult, message: AsgiMessage, send: Send) -> None
 
 
 async def hold_large_request(scope: Scope, receive: Receive, most: int) -> Receive:
-    """What the SDK is to receive: the request itself, or a small copy of a large one.
+    """Return what the SDK is to receive: the request itself, or a small copy of a large one.
 
-    A body of more than `most` bytes is left to the SDK, which refuses it.
+    A body of more than `most` bytes is passed to the SDK, which refuses it.
 
     Raises:
         TooLargeRequest: No small copy can be made.
@@ -160,7 +159,7 @@ async def hold_large_request(scope: Scope, receive: Receive, most: int) -> Recei
 
 
 def _read(scope: Scope, body: bytearray) -> bytes | None:
-    """A small body in place of a large request, whose large parts are withheld; None for what is no request."""
+    """Return a small body in place of a large request, whose large parts are withheld; None for what is no request."""
     try:
         message: object = read_long_line(body)
     except (ValueError, TooDeep):
@@ -178,7 +177,7 @@ def _read(scope: Scope, body: bytearray) -> bytes | None:
             withheld[key] = small.pop(key)
     arguments: object = withheld.get("arguments")
     if isinstance(arguments, dict):
-        # Small ones stay, since the SDK compares some of them with headers.
+        # Small values stay, since the SDK compares some of them with headers.
         rest = {name: one for name, one in cast("Message", arguments).items() if not is_large(one)}
         small["arguments"] = {} if is_large(rest) else rest
     if is_large(small):
@@ -188,7 +187,7 @@ def _read(scope: Scope, body: bytearray) -> bytes | None:
 
 
 def withheld_params(transport: object) -> dict[str, Any]:
-    """The params that the SDK was not shown, of the request that came by this HTTP request."""
+    """Return the params that were withheld from the SDK for the request on this HTTP request."""
     return getattr(transport, "scope", {}).get(_PARAMS) or {}
 
 
@@ -222,12 +221,12 @@ _EMPTY: Mapping[str, Mapping[str, Any]] = {
     "prompts/get": {"messages": []},
     "completion/complete": {"completion": {"values": []}},
 }
-"""Results that the SDK accepts, by method; of others it is shown the real one."""
+"""By method, results that the SDK accepts; for other methods it gets the real one."""
 _INTRODUCTIONS = ("initialize", "server/discover")
 
 
 def build_server(profile: Profile, who_calls: WhoCalls, activity: Activity | None = None) -> Server[Any]:
-    """A server of the SDK that answers from a profile's source, in both eras of the protocol."""
+    """Create an SDK server that answers from a profile's source, in both eras of the protocol."""
     source, identity = profile.source, profile.identity
     offers = offers_of(source)
     envelope = envelope_of(identity, offers)
@@ -284,7 +283,7 @@ class SdkRequest(Request):
             self.params |= withheld
             check_params(self.method, self.params, is_modern=self.is_modern)
         self._session = context.session
-        # What is sent here arrives beside the answer of this request, not on a stream that may not exist.
+        # Sent with the answer of this request, not on a stream that may not exist.
         self._outbound = context.session._request_outbound  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
@@ -303,14 +302,14 @@ class SdkRequest(Request):
 
 
 def _connection_of(context: Context) -> Connection:
-    """Our view of the client's connection, made once for as long as it lasts."""
+    """Return the connection object of this client, created once per connection."""
     theirs: SdkConnection = context.session._connection  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
     ours: Connection | None = theirs.state.get(_CONNECTION)
     if ours is None:
         ours = theirs.state[_CONNECTION] = Connection(theirs.notify, exit_stack=theirs.exit_stack)
     declared = theirs.client_capabilities
     if declared is not None and not ours.state.get(_IS_DECLARED):
-        # They come with `initialize`, which need not be the first message.
+        # They arrive with `initialize`, which need not be the first message.
         ours.state[_IS_DECLARED] = True
         ours.capabilities = declared.model_dump(by_alias=True, mode="json", exclude_none=True)
         info = None if theirs.client_params is None else theirs.client_params.client_info
@@ -319,7 +318,7 @@ def _connection_of(context: Context) -> Connection:
 
 
 class _Results:
-    """Middleware that puts the real results in the place of those that the SDK has checked."""
+    """Middleware that substitutes the real results for those that the SDK has checked."""
 
     def __init__(self, envelope: Envelope, profile: Profile) -> None:
         self._envelope = envelope
@@ -352,7 +351,7 @@ class _Results:
         except (MCPError, ValidationError):
             raise
         except Exception as error:
-            # The edge: what no one foresaw is logged here, and the client learns no more than that it happened.
+            # Unexpected errors are logged here; the client learns only that there was one.
             _log.exception("answering `%s` failed", ctx.method)
             raise MCPError(INTERNAL_ERROR, "Internal error") from error
         finally:
@@ -366,7 +365,7 @@ class _Results:
         return whole if ctx.request is None else await hold_large_result(ctx.request.scope, whole)
 
     async def _prepare(self, context: Context) -> None:
-        """Has the source find out what it can do before it is claimed, for a client that is known by what it asks."""
+        """Find out the source's capabilities before they are claimed, once a request has identified the client."""
         params: Message = dict(context.params or {})
         is_modern = context.method != "initialize"
         said, keys = params, ("clientInfo", "capabilities")
@@ -382,7 +381,7 @@ class _Results:
 
 
 def _as_declared(capabilities: Message) -> JsonObject:
-    """As the SDK has them once it has read them, so that both are the same client."""
+    """Return capabilities as the SDK parses them, so that both forms identify the same client."""
     try:
         declared = mcp_types.ClientCapabilities.model_validate(capabilities)
     except ValidationError:
@@ -391,7 +390,10 @@ def _as_declared(capabilities: Message) -> JsonObject:
 
 
 def _schemas_for(server: Server[Any]) -> Callable[[Listing | None], None]:
-    """Over HTTP the SDK compares headers with a tool's schema; unless told one, it lists all tools for every call."""
+    """Return a function that sets the tools whose schemas the SDK compares with HTTP headers.
+
+    Without it, the SDK lists all tools for every call.
+    """
     revision: str | None = None
 
     def listed(listing: Listing | None) -> None:

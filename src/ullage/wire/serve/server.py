@@ -1,18 +1,18 @@
-"""Answers to the requests of clients, from one source.
+"""Answers clients' requests from one source.
 
-Every handler makes a request of ours out of the protocol's, lets the source answer, and writes that down as the
-protocol's JSON. A tool that fails is a result of the one shape; what a source's own server said as a protocol error is
-handed on with its number, message and data. Only methods that the source can answer have a handler.
+Every handler converts a protocol request to Ullage's own, calls the source, and writes the answer as the protocol's
+JSON. A tool's failure is a result with the common error shape; a protocol error of a server behind passes with its
+number, message and data. Only methods that the source can answer have a handler.
 
-What a server says of itself and lists, for the transports and for a cache of the first answers.
+`Presentation` builds the introduction and lists of a server, for the transports and for the cache of first answers.
 
-A source and how it introduces itself, by the name under which a client comes: from the URL's path or a flag, never from
-what a client says of itself.
+A `Profile` is a source and its introduction, by the client's name. The name comes from the URL's path or a flag, never
+from what the client declares.
 
-Graceful shutdown of a server: open requests finish within the grace, the rest are answered with an error.
+On shutdown, open requests may finish within the grace; the others are answered with an error.
 
-Those of one principal and one client with no pause of half an hour between them. A guess, and marked as one wherever it
-is used. The clock is passed in.
+`InferredSessions` groups the requests of one principal and one client that have no pause of half an hour between them.
+This is a guess, and marked as one wherever it is used. The clock is passed in.
 """
 
 import os
@@ -72,19 +72,19 @@ __all__ = [
 ]
 
 _ANSWER_SECONDS = 1.0
-"""Time for the errors of requests that were ended to be written."""
+"""Seconds for writing the errors of requests that were ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
-    """How and when a server is told to end."""
+    """When and how a server shuts down."""
 
     told: anyio.Event = field(default_factory=anyio.Event)
-    """Set by whoever wants the server to end."""
+    """Set this to shut the server down."""
     grace: Callable[[], float] = lambda: 5.0
-    """Seconds that open requests may still take, asked for when the server is told to end."""
+    """Returns the seconds that open requests may still take; called on shutdown."""
     end_calls: Callable[[], None] = lambda: None
-    """Ends the calls in the source with an error, which then bears the same figures as any other reply."""
+    """Ends the source's calls with an error, which is then recorded with the same figures as any other reply."""
 
 
 @dataclass(slots=True)
@@ -97,10 +97,12 @@ class Activity:
 
 
 async def finish_requests(wait_idle: Callable[[], Awaitable[None]], activity: Activity, shutdown: Shutdown) -> None:
-    """Wait until all requests are answered; after the grace, have the rest answered with an error.
+    """Wait until all requests are answered; after the grace, end the others with an error.
 
     Args:
         wait_idle: Returns when every request has been answered.
+        activity: The requests.
+        shutdown: The grace, and how calls are ended.
     """
     with anyio.move_on_after(shutdown.grace()):
         return await wait_idle()
@@ -115,12 +117,12 @@ async def finish_requests(wait_idle: Callable[[], Awaitable[None]], activity: Ac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What the server says of itself."""
+    """Name, version and instructions of the server."""
 
     name: str
     version: str
     instructions: str | Callable[[], str | None] | None = None
-    """A function where they change while the server runs; it is asked when a client connects."""
+    """A function where they change while the server runs; it is called when a client connects."""
 
     def spoken(self) -> str | None:
         return self.instructions() if callable(self.instructions) else self.instructions
@@ -132,28 +134,32 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
+    """A source and its introduction, for one client."""
+
     source: ToolSource
     identity: Identity
     model: str | None = None
-    """The model the user named for this client; None where nobody did."""
+    """The model that the user configured for this client; None where there is none."""
     when_met: Callable[[Era, ClientDeclaration | None], None] = lambda _era, _client: None
-    """Told the era of the protocol in which a client speaks and what it says of itself, before it is answered."""
+    """Called with a client's protocol era and declaration before the client is answered."""
     before_introduction: Callable[[], Awaitable[None]] = _nothing
-    """Awaited over HTTP before the client is told what the server can do."""
+    """Awaited over HTTP before the server's capabilities are sent to the client."""
     when_roots_changed: Callable[[Caller, ClientDeclaration], None] = lambda _caller, _client: None
-    """Told when a client works in other folders than before."""
+    """Called when a client works in other folders than before."""
 
 
 Profiles = Callable[[str | None], Profile]
-"""The profile of a client by its name, None for the one without; raises `UnknownResource` with the names there are."""
+"""Returns a client's profile by its name, or by None for one without a name; raises `UnknownResource` with the known
+names.
+"""
 
 
 SessionEnd = Callable[[str, str], None]
-"""Told the principal and the session when a session of the earlier era has ended."""
+"""Called with principal and session when a session of the earlier era has ended."""
 
 
 def single(profile: Profile, *names: str | None) -> Profiles:
-    """The same for everyone, under these names or none."""
+    """Return one profile for every client, under these names or none."""
 
     def profile_of(name: str | None) -> Profile:
         if name is None or name in names:
@@ -177,15 +183,16 @@ class _Session:
 @dataclass(slots=True)
 class InferredSessions:
     gap: float = _GAP
-    """Seconds of silence after which another session begins."""
+    """Seconds without a request after which another session begins."""
     kept: int = _KEPT
-    """How many are remembered; the one silent for longest goes first."""
+    """Maximum sessions stored; the one idle for longest is dropped first."""
     _open: OrderedDict[tuple[str, str | None], _Session] = field(
         default_factory=OrderedDict[tuple[str, str | None], _Session]
     )
 
     def of(self, principal: str, client: str | None, now: float) -> str:
-        """The session of a request at `now`, in seconds since the epoch; the session is named after its beginning."""
+        """Return the session of a request at `now`, in seconds since the epoch; a session is named after its first
+        request."""
         key = (principal, client)
         session = self._open.get(key)
         if session is None or now - session.seen > self.gap:
@@ -198,7 +205,7 @@ class InferredSessions:
 
 
 WhoCalls = Callable[[Request], Caller]
-"""Tells the caller from the transport's own facts, never from what the client says of itself."""
+"""Returns a request's caller from the transport's own facts, never from what the client declares."""
 
 Wire = dict[str, Any]
 ResultT = TypeVar("ResultT")
@@ -206,7 +213,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What lasts as long as the server runs."""
+    """Objects that last as long as the server runs."""
 
     holding: Holding
     announcer: Announcer
@@ -217,7 +224,7 @@ Handler = Callable[[Request, Live], Awaitable[Wire]]
 
 
 class _Carried(TypedDict):
-    """What every request of ours carries, whatever it asks for."""
+    """The fields common to all of Ullage's requests."""
 
     caller: Caller
     meta: JsonObject
@@ -230,7 +237,7 @@ class _Carried(TypedDict):
 
 
 class Answering:
-    """The handlers of one server."""
+    """The request handlers of one server."""
 
     def __init__(self, source: ToolSource, offers: Offers, who_calls: WhoCalls, activity: Activity) -> None:
         self._source = source
@@ -240,13 +247,13 @@ class Answering:
         self._run = activity.requests.run
         self._levels: dict[int, str] = {}
         self.when_met: Callable[[Era, ClientDeclaration | None], None] = lambda _era, _client: None
-        """Told the era of the protocol in which a client speaks and what it says of itself, before it is answered."""
+        """Called with a client's protocol era and declaration before the client is answered."""
         self.when_roots_changed: Callable[[Caller, ClientDeclaration], None] = lambda _caller, _client: None
         self.when_listed: Callable[[Listing | None], None] = lambda _: None
-        """Told each listing that goes out, and None when it is no longer true."""
+        """Called with each listing that is sent, and with None when it is outdated."""
 
     def handlers(self) -> dict[str, Handler]:
-        """The methods that can be answered."""
+        """Return the handlers of the methods that can be answered."""
         offers = self._offers
         found: dict[str, Handler] = {"tools/list": self._list_tools, "tools/call": self._call_tool}
         if offers.resources is not None:
@@ -286,16 +293,16 @@ class Answering:
                 tasks.cancel_scope.cancel()
 
     def initialized(self, connection: Connection, live: Live) -> None:
-        """Announce changes to a client of the earlier era, where the source says what changes."""
+        """Announce changes to a client of the earlier era, if the source reports changes."""
         if self._offers.watched is not None:
             live.announcer.add(connection)
 
     def roots_changed(self, request: Request) -> None:
-        """Servers behind are told of a client that works in other folders."""
+        """Notify the servers behind that a client works in other folders."""
         self.when_roots_changed(self._who_calls(request), request.client)
 
     async def tools(self, *, modern: bool, client: ClientDeclaration | None = None) -> list[Json]:
-        """The tools as a client of this era is shown them."""
+        """Return the tools as a client of this era receives them."""
         self.when_met(era_name(is_modern=modern), client)
         listing = await or_refused(self._run(self._source.tools), modern=True)
         self.when_listed(listing)
@@ -397,8 +404,11 @@ class Answering:
         return {}
 
     async def _set_level(self, request: Request, _: Live) -> Wire:
-        """One source serves many sessions: it is asked for what the most curious of them wants, and each is sent only
-        what it asked for itself."""
+        """Set a session's log level.
+
+        One source serves many sessions: it gets the lowest level that any of them requested, and each session receives
+        only messages from its own level on.
+        """
         self._require(request, "logging")
         connection, level = request.connection, cast("str", request.params["level"])
         if id(connection) not in self._levels:
@@ -411,7 +421,7 @@ class Answering:
         del self._levels[id(connection)]
 
     def _require(self, request: Request, ability: str) -> None:
-        """Raises `RefusedRequest` for a method of an ability that every server behind is known to lack."""
+        """Raise `RefusedRequest` for a method of an ability that every server behind is known to lack."""
         if ability not in self._offers.capabilities():
             raise unknown_method(request.method)
 
@@ -434,7 +444,8 @@ class Answering:
         }
 
     async def _finish(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
-        """In a task of its own where the client might be asked something, since the call then outlives the request."""
+        """Finish a call, in a task of its own if the client might be asked, since the call then outlives the
+        request."""
         try:
             return await self._answered(request, live, line, target, work)
         finally:
@@ -468,8 +479,8 @@ def _given(part: ResultT | None) -> ResultT:
 
 
 def user_name() -> str:
-    """The operating system's name for whoever runs this; a number where it has none, as in many containers."""
-    # As `getpass.getuser` does, whose import would cost every start some milliseconds.
+    """Return the operating system's user name of this process; a number where it has none, as in many containers."""
+    # Like `getpass.getuser`, whose import would add some milliseconds to every start.
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         if name := os.environ.get(variable):
             return name
@@ -488,7 +499,7 @@ def envelope_of(identity: Identity, offers: Offers) -> Envelope:
 class Presentation:
     """The first answers of a server, as plain JSON and without a client.
 
-    They are the results that `serve_stdio` sends for the same profile at the same moment.
+    They equal the results that `serve_stdio` sends for the same profile at the same moment.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -497,10 +508,10 @@ class Presentation:
         self._answering = Answering(profile.source, offers, lambda _: ANONYMOUS, Activity())
 
     def introduction(self, version: str) -> Message:
-        """The result of `initialize` in a handshake revision, of `server/discover` in a later one."""
+        """Return the result of `initialize` for a handshake revision, of `server/discover` for a later one."""
         return self._envelope.discovery() if version in MODERN_VERSIONS else self._envelope.initialization(version)
 
     async def tools_result(self, *, modern: bool) -> Message:
-        """The result of `tools/list`. Raises what the source raises, as an error of the protocol."""
+        """Return the result of `tools/list`. Raises the source's errors as errors of the protocol."""
         result: Message = {"tools": await self._answering.tools(modern=modern)}
         return self._envelope.seal("tools/list", result) if modern else result

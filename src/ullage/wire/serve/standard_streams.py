@@ -1,15 +1,10 @@
-"""Standard input and output for the event loop.
+"""Standard input and output, read and written without blocking the event loop.
 
-Standard input and output, read and written without holding up the event loop.
+Pipes and sockets, which clients use, are watched by the event loop itself; a thread or a task for each line would cost
+more than the call on it. Terminals and files cannot be watched, and get a thread.
 
-Pipes and sockets, which is what clients use, are watched by the event loop itself; a thread or a task for each line
-would cost more than the call on it. Terminals and files, which cannot be watched so, get a thread. What is on a line is
-not known here.
-
-Messages of a client on lines, and refusals of requests on lines that cannot be read.
-
-Where such a line still says which request it was, that one is answered with an error, so that the client does not wait
-for ever; a line without a request is dropped. Pure.
+Lines are parsed into a client's messages. If a line that cannot be parsed still shows the id of a request, that request
+is answered with an error, so that the client does not wait endlessly; a line without a request is dropped.
 """
 
 import asyncio
@@ -33,9 +28,9 @@ __all__ = ["Input", "Output", "read_message"]
 
 _CHUNK = 65_536
 _AT_ONCE = 4_096 if sys.platform == "win32" else select.PIPE_BUF
-"""Bytes that a pipe which can be written to takes without blocking."""
+"""Bytes that a writable pipe takes without blocking."""
 _ONE_TURN = 262_144
-"""Bytes written in one turn of the event loop."""
+"""Bytes written per turn of the event loop."""
 _MUCH = 1_048_576
 """Unwritten bytes beyond which senders of notifications wait."""
 
@@ -46,30 +41,30 @@ def _can_be_watched(descriptor: int) -> bool:
 
 
 class Output:
-    """Lines written to a descriptor in their order, at once where it takes them.
+    """Writes lines to a descriptor in order, at once where it takes them.
 
-    On Windows a pipe cannot be watched, and a client that does not read holds up the rest (untested there).
+    On Windows a pipe cannot be watched, and a client that does not read blocks the rest (untested there).
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._is_terminal = os.isatty(descriptor)
         self._is_watched = self._is_terminal or _can_be_watched(descriptor)
-        """Whether the event loop says when it can be written to; a file always can."""
+        """Whether the event loop signals when it is writable; a file always is."""
         self._queue: deque[memoryview] = deque()
         self._room = asyncio.Event()
         self.unwritten = 0
-        """Bytes that the client has not taken yet."""
+        """Bytes that the client has not read yet."""
         self.is_abandoned = False
-        """Whether nobody can read any more what is written."""
+        """Whether the reading end is closed."""
         self.when_changed: Callable[[], None] = lambda: None
-        """Told when unwritten bytes were written, and when the other end was closed."""
+        """Called when unwritten bytes were written, and when the other end was closed."""
         if self._is_watched:
             self._poll = select.poll()
             self._poll.register(descriptor, select.POLLOUT)
 
     def send(self, line: bytes) -> None:
-        """Write a line, now or as soon as the client reads; dropped where nobody can read it."""
+        """Write a line, now or as soon as the client reads; dropped once the reading end is closed."""
         if self.is_abandoned:
             return
         if self._is_terminal:
@@ -84,18 +79,18 @@ class Output:
         self.unwritten += len(rest)
 
     async def wait_for_room(self) -> None:
-        """Return when little is unwritten, or nobody reads any more."""
+        """Wait until little is unwritten, or the reading end is closed."""
         while self.unwritten > _MUCH:
             self._room.clear()
             await self._room.wait()
 
     def watch_closing(self) -> None:
-        """From now on notice it where the other end of a pipe is closed; otherwise it is noticed in writing."""
+        """Watch for the closing of a pipe's other end; without this it is noticed only when writing."""
         if self._is_watched and stat.S_ISFIFO(os.fstat(self._descriptor).st_mode) and not self.is_abandoned:
             asyncio.get_running_loop().add_reader(self._descriptor, self._look)
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._abandon()
 
     def _look(self) -> None:
@@ -104,7 +99,7 @@ class Output:
             self._abandon()
 
     def _write(self, rest: memoryview) -> memoryview:
-        """Write what is taken without waiting; returns what is left."""
+        """Write what is taken without blocking; return the rest."""
         turn = _ONE_TURN
         try:
             while rest and (not self._is_watched or (turn > 0 and self._poll.poll(0))):
@@ -112,10 +107,10 @@ class Output:
                 rest = rest[written:]
                 turn -= written
         except BlockingIOError:
-            # Whoever handed it over had it not wait, and it is full after all.
+            # The descriptor was set to non-blocking by its owner, and is full.
             pass
         except OSError:
-            # Whoever read this has gone, and the end of the input will say so too.
+            # The reading end is closed; the end of the input will follow.
             self._abandon()
         return rest
 
@@ -147,7 +142,7 @@ class Output:
 
 
 class Input:
-    """Chunks of bytes from a descriptor, handed on as they come."""
+    """Reads chunks of bytes from a descriptor and passes them on as they arrive."""
 
     def __init__(self, descriptor: int, feed: Callable[[bytes], None], when_ended: Callable[[], None]) -> None:
         self._descriptor = descriptor
@@ -162,7 +157,7 @@ class Input:
         if self._is_watched:
             asyncio.get_running_loop().add_reader(self._descriptor, self._read)
         else:
-            # Nobody waits for this thread: otherwise Ctrl-C would wait for one more line.
+            # A daemon thread: otherwise Ctrl-C would wait for one more line.
             threading.Thread(target=self._pump, args=(asyncio.get_running_loop(),), daemon=True).start()
 
     def pause(self) -> None:
@@ -219,19 +214,19 @@ class Input:
 
 
 _LONGEST_NUMBER = 300
-"""Digits; Python refuses to read integers of more than some thousands."""
+"""Maximum digits of an id; Python refuses to parse integers of more than some thousands."""
 _SCALAR = r'"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"'
 _ID = r'"id"\s*:\s*(?P<id>-?\d{1,18}|"[^"\\]*")'
 _LEADING = re.compile(rf"\s*\{{\s*(?:{_SCALAR}\s*,\s*)*{_ID}\s*,")
 _TRAILING = re.compile(rf",\s*{_ID}\s*(?:,\s*{_SCALAR}\s*)*\}}\s*\Z")
 _END = 4096
-"""Characters in which the members after `params` stand."""
+"""Characters at the end of a line in which the members after `params` are."""
 _UNREADABLE = "Parse error: it is not JSON, or nested too deeply, or has a number that is too long"
 _INVALID = "Invalid request: send one JSON-RPC 2.0 request, with an object for `params`"
 
 
 def read_message(line: Line, read: ReadLine = read_line) -> Message | tuple[Message, ...]:
-    """The message on a line; for a line that cannot be read, the errors to answer."""
+    """Parse a line into a message; for a line that cannot be parsed, return the errors to answer."""
     try:
         value = read(line)
     except (TooDeep, ValueError, RecursionError):
@@ -255,7 +250,7 @@ def _is_message(value: Message) -> bool:
 
 
 def _find_ids(line: str) -> Iterator[int | str]:
-    """The ids of the requests on a line."""
+    """Yield the ids of the requests on a line."""
     try:
         value: Any = json.loads(line, parse_int=_read_number)
     except (ValueError, RecursionError):

@@ -1,15 +1,13 @@
 """Serve MCP on standard input and output.
 
-Nothing but protocol goes to standard output; messages for people go to standard error. Every request that was read is
-answered before the process ends: when the input ends the calls in flight finish first, and when Ullage is told to end
-they have `shutdown_grace` seconds for it and are answered with an error otherwise.
+Only protocol messages are written to standard output; messages for people go to standard error. Every request that was
+read is answered before the process exits: when the input ends, the calls in flight finish first, and on shutdown they
+have `shutdown_grace` seconds to finish and are answered with an error otherwise.
 
-The protocol on one duplex connection, in both eras, without the SDK.
-
-The client's first request decides the era: one that names its version in `_meta` opens a stateless connection of
-2026-07-28, anything else a connection of the earlier era with its handshake. A later claim from the other era is
-refused. Every request that was taken is answered exactly once, unless the client takes it back; `wait_idle` returns
-when all are. Where lines come from and go to is decided elsewhere.
+`Core` implements the protocol on one duplex connection, in both eras, without the SDK. The client's first request
+decides the era: one that names its version in `_meta` opens a stateless connection of 2026-07-28, anything else a
+connection of the earlier era with its handshake. A later request of the other era is refused. Every accepted request is
+answered exactly once, unless the client withdraws it; `wait_idle` returns when all are answered.
 """
 
 import asyncio
@@ -80,9 +78,9 @@ __all__ = ["Core", "serve_descriptors", "serve_stdio"]
 _log = logging.getLogger(__name__)
 
 _EARLY = 8
-"""Notifications before the first request that are kept until it has decided the era."""
+"""Maximum notifications before the first request that are kept until it has decided the era."""
 _CLEANUP_SECONDS = 5.0
-"""Time for the callbacks at a connection's end."""
+"""Seconds for the callbacks at a connection's end."""
 _CLOSED = "the client has closed its input and cannot answer"
 
 
@@ -98,7 +96,7 @@ class _OpenRequest(Request):
         self.task: asyncio.Task[None] | None = None
         self.is_answered = False
         self.is_withdrawn = False
-        """Whether the client took it back; it is then not answered."""
+        """Whether the client withdrew it; it is then not answered."""
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         if self.is_modern or self.is_answered:
@@ -119,7 +117,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
     live: Live
     output: Output
     is_ending: Callable[[], bool] = lambda: False
-    """Whether further requests are refused, since the server shuts down."""
+    """Whether further requests are refused because the server is shutting down."""
     connection: Connection = field(init=False)
     _handlers: Mapping[str, Handler] = field(init=False)
     _is_modern: bool | None = None
@@ -129,7 +127,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
     _open: dict[int | str, _OpenRequest] = field(default_factory=dict[int | str, _OpenRequest])
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     _unanswered: int = 0
-    """Requests, other than open streams, that have no answer yet."""
+    """Number of requests, other than open streams, that are not yet answered."""
     _stirred: asyncio.Event = field(default_factory=asyncio.Event)
     _input_ended: bool = False
 
@@ -139,7 +137,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         self.output.when_changed = self.stir
 
     def take(self, read: object) -> None:
-        """Take what `read_message` made of a line: a message, or the errors to answer."""
+        """Process what `read_message` returned for a line: a message, or the errors to answer."""
         if isinstance(read, tuple):
             for error in cast("tuple[Message, ...]", read):
                 self._send(error)
@@ -158,12 +156,12 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         except RefusedRequest as refused:
             self._send(error_response(number, refused.code, refused.message, refused.data))
             return
-        except Exception:  # noqa: BLE001 - the edge: instructions and capabilities are others' code
+        except Exception:  # noqa: BLE001 - last resort: instructions and capabilities come from other packages
             _log.exception("answering `%s` failed", method)
             self._send(error_response(number, INTERNAL_ERROR, "Internal error"))
             return
         if handler is not None:
-            # A number that is used twice is answered twice; taken back is the later one.
+            # Two requests with one id are both answered; a withdrawal applies to the later one.
             self._open[_key(number)] = request
             self._unanswered += method != "subscriptions/listen"
             request.task = asyncio.get_running_loop().create_task(self._answer(request, handler))
@@ -173,7 +171,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         if self._is_modern is None and len(self._early) < _EARLY:
             self._early.append((method, params))
         elif method == "notifications/cancelled":
-            # The client no longer waits for a request, and may not be sent an answer.
+            # The client no longer waits for this request, and must not be sent an answer.
             number = params.get("requestId")
             is_number = isinstance(number, int | str) and not isinstance(number, bool)
             request = self._open.get(_key(cast("int | str", number))) if is_number else None
@@ -209,7 +207,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         self.answering.when_met(era_name(is_modern=is_modern), None)
 
     def _route(self, request: _OpenRequest) -> Handler | None:
-        """What answers a request; None where it has been answered at once."""
+        """Return the handler of a request; None where it has been answered at once."""
         if self.is_ending():
             raise refusal(shutting_down("takes no further requests"), modern=True)
         method, params = request.method, request.params
@@ -296,8 +294,8 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             result = await handler(request, self.live)
         except RefusedRequest as refused:
             return error_response(number, refused.code, refused.message, refused.data)
-        except Exception:  # noqa: BLE001 - the edge
-            # What no one foresaw is logged here, and the client learns no more than that it happened.
+        except Exception:  # noqa: BLE001 - last resort
+            # Unexpected errors are logged here; the client learns only that there was one.
             _log.exception("answering `%s` failed", request.method)
             return error_response(number, INTERNAL_ERROR, "Internal error")
         if request.is_modern:
@@ -313,14 +311,14 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         self.output.send(_encode(message, encode_line))
 
     async def notify(self, method: str, params: Message | None = None) -> None:
-        """Send a notification; waits while the client has much to read."""
+        """Send a notification; waits while the client has much unread output."""
         message: Message = {"jsonrpc": "2.0", "method": method}
         self._send(message if params is None else {**message, "params": params})
         if self.output.unwritten:
             await self.output.wait_for_room()
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send the client a request and wait for its result; one that is no longer wanted is taken back."""
+        """Send the client a request and wait for its result; on cancellation the request is withdrawn."""
         if self._input_ended:
             raise ProtocolError(_CLOSED, number=CONNECTION_CLOSED)
         number = self.next_number()
@@ -337,35 +335,35 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             self.waiting.pop(number, None)
 
     def end_input(self) -> None:
-        """No more comes from the client; what it was asked is answered in its place."""
+        """Handle the end of the input: open requests to the client fail."""
         self._input_ended = True
         for waiting in tuple(self.waiting.values()):
             if not waiting.done():
                 waiting.set_exception(ProtocolError(_CLOSED, number=CONNECTION_CLOSED))
 
     def stir(self) -> None:
-        """Have those that wait for idleness look again."""
+        """Wake the tasks that wait for idleness."""
         self._stirred.set()
 
     async def wait_idle(self) -> None:
-        """Return when every request has been answered and every answer written."""
+        """Wait until every request has been answered and every answer written."""
         while self._unanswered or self.output.unwritten:
             self._stirred.clear()
             await self._stirred.wait()
 
     async def wait_idle_or_abandoned(self) -> None:
-        """The same, or when nobody can read answers any more."""
+        """Wait like `wait_idle`, or until the reading end of the output is closed."""
         while (self._unanswered or self.output.unwritten) and not self.output.is_abandoned:
             self._stirred.clear()
             await self._stirred.wait()
 
     async def close(self, seconds: float) -> None:
-        """End streams and what else is open, answer it, and give the client some seconds to read the last answers."""
+        """End and answer streams and other open requests, and give the client some seconds to read the last answers."""
         self.live.announcer.close()
         self.end_input()
         with anyio.CancelScope(shield=True):
             if self._tasks:
-                # A stream ends by itself; what does not is ended and answered with an error.
+                # A stream ends by itself; any other request is ended and answered with an error.
                 streams = {one for one in self._open.values() if one.method == "subscriptions/listen"}
                 for request in set(self._open.values()) - streams:
                     request.scope.cancel()
@@ -386,16 +384,16 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             self._meet(is_modern=False)
             self._accept(handover.initialize)
             if handover.tools_digest is not None:
-                # It has asked for the tools, so it has been initialized, whether or not that message is still to come.
+                # The client has requested the tools, so it is initialized, whether or not that message has arrived yet.
                 self.answering.initialized(self.connection, self.live)
         elif handover.protocol_version in MODERN_VERSIONS:
             self._meet(is_modern=True)
 
     async def correct_tools(self, tools_digest: str) -> None:
-        """Announce that the tools changed, where they are not those that were answered before.
+        """Announce that the tools changed, if they differ from those sent before.
 
         Args:
-            tools_digest: `digest_of_tools` of the list that was answered.
+            tools_digest: `digest_of_tools` of the list that was sent.
         """
         with suppress(RefusedRequest, UllageError):
             tools = await self.answering.tools(modern=self._is_modern is True)
@@ -404,7 +402,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
 
 
 def _encode(message: Message, encode: Callable[[Message], bytes]) -> bytes:
-    """A message as a line; an error, or nothing for a notification, where it cannot be written as JSON."""
+    """Encode a message as a line. If it cannot be written as JSON, return an error, or nothing for a notification."""
     try:
         return encode(message)
     except (ValueError, TypeError, RecursionError):
@@ -414,14 +412,14 @@ def _encode(message: Message, encode: Callable[[Message], bytes]) -> bytes:
 
 
 def _key(number: int | str) -> int | str:
-    """A number by which a request is found: some clients write a number as text when they take a request back."""
+    """Return the key of a request's id: some clients write a number as text when they withdraw a request."""
     return int(number) if is_decimal(number) else number
 
 
 _FLUSH_SECONDS = 2.0
-"""Time for the last answers to be written to a client that is slow to read them."""
+"""Seconds for writing the last answers to a client that is slow to read them."""
 _MOST_UNWRITTEN = 64 * 1024 * 1024
-"""Bytes of answers that the client has not read, beyond which no more of its requests are taken."""
+"""Unread bytes of answers beyond which no more of the client's requests are read."""
 
 
 async def serve_stdio(
@@ -431,13 +429,15 @@ async def serve_stdio(
     shutdown: Shutdown | None = None,
     handover: Handover | None = None,
 ) -> None:
-    """Serve until standard input ends or `shutdown` tells to, and every request is answered.
+    """Serve until standard input ends or `shutdown` is set, and every request is answered.
 
     The process is the session.
 
     Args:
-        client: The name that the user gave this client by a flag.
-        handover: A connection on which the start module has answered requests already; None where it is new.
+        profile: The source and its introduction.
+        client: The client name that the user set by a flag.
+        shutdown: When and how to shut down.
+        handover: A connection on which the start module has already answered requests; None for a new one.
     """
     caller = Caller(principal=user_name(), session=uuid.uuid4().hex, client=client, model=profile.model)
 
@@ -497,7 +497,7 @@ async def _end_when_told(core: Core, activity: Activity, shutdown: Shutdown, ser
 
 
 class _Reading:
-    """The client's lines on their way to the core; paused while the client does not read its answers."""
+    """Passes the client's lines to the core; paused while the client does not read its answers."""
 
     def __init__(self, descriptor: int, core: Core) -> None:
         self._core = core

@@ -1,16 +1,16 @@
 """Health of a server: its state, failures and backoff.
 
-What its supervision knows of it at one moment, for `ullage doctor` and the status pages. It asks the server
-nothing, and holds neither its environment nor its headers.
+`Health` is what is known of a server at one moment, for `ullage doctor` and the status pages. It is made without
+contacting the server, and contains neither its environment nor its headers.
 
-Failures, starts, last words and notes of one server, and whether it may be tried now. It opens nothing and waits for
-nothing; the clock and chance are passed in.
+`Record` keeps the failures, starts, last output and notes of one server, and decides whether it may be tried
+now. It opens nothing and waits for nothing; the clock and the source of randomness are passed in.
 
-What the settings of a server do not say; values only.
+`Patience` and `Bounds` are limits that a server's settings do not contain.
 
-Decisions only, on a clock that is passed in: how long to wait after so many failures in a row, when to leave a server
-alone altogether, and when to forget. A failure is a start that failed or a connection that died; a tool's own error, a
-refusal of the protocol and a slow answer are none. Nothing here waits or starts anything.
+The backoff functions only decide, on a clock that is passed in: how long to wait after a number of consecutive
+failures, when to stop trying a server for a while, and when to reset the count. A failure is a start that failed or a
+connection that died; a tool's own error, a protocol error and a slow answer are none.
 """
 
 from collections import deque
@@ -39,29 +39,29 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How failures are met; times in seconds."""
+    """Limits of the backoff; times in seconds."""
 
     first_delay: float = 0.2
     factor: float = 3.0
     failures_allowed: int = 5
-    """So many in a row, and the server is left alone for the cool-down; then one attempt is let through."""
+    """Consecutive failures after which the server is not tried during the cool-down; then one attempt is allowed."""
     cool_down: float = 30.0
     longest_wait: float = 2.0
-    """A call waits this long for the next attempt; where it would be longer, it fails at once."""
+    """Maximum wait of a call for the next attempt; a call that would wait longer fails at once."""
     healthy_after: float = 30.0
-    """A connection that lived so long makes earlier failures forgotten."""
+    """Lifetime of a connection after which earlier failures no longer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What a server's failures so far amount to."""
+    """Backoff state of a server."""
 
     failures: int = 0
-    """In a row."""
+    """Consecutive failures."""
     failed_at: float | None = None
     retry_at: float = 0.0
     is_broken: bool = False
-    """The breaker is open: until `retry_at` nothing is tried, then one attempt at a time."""
+    """The circuit breaker is open: no attempt until `retry_at`, then one attempt at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,9 @@ class Incident:
     """A start that failed, or a connection that died."""
 
     began: float
-    """When the connection began to be opened."""
+    """When the opening of the connection began."""
     lived: float = 0.0
-    """For how long it was open; 0 where it never was."""
+    """How long it was open; 0 if never."""
     at: float
 
 
@@ -84,9 +84,15 @@ class Admission:
 
 
 def after_failure(standing: Standing, incident: Incident, patience: Patience, *, chance: float) -> Standing:
-    """The standing after an incident; `chance` is from 0 up to 1 and spreads the retries of many processes.
+    """Return the backoff state after an incident.
 
-    Connections that were opened before the last failure fell with it: they are the same incident, not further ones.
+    Connections that were opened before the last failure failed with it: they are the same incident, not further ones.
+
+    Args:
+        standing: The state before.
+        incident: The failure.
+        patience: The limits.
+        chance: From 0 up to 1; spreads the retries of many processes.
     """
     if standing.failed_at is not None and incident.began < standing.failed_at:
         return standing
@@ -107,7 +113,7 @@ def admission(standing: Standing, now: float, patience: Patience) -> Admission:
 
 
 def forgiven(standing: Standing, ready_times: Sequence[float], now: float, patience: Patience) -> Standing:
-    """A clean slate where a connection that was opened since the last failure has lived long enough."""
+    """Return a reset state if a connection opened since the last failure has lived long enough."""
     if standing.failed_at is None:
         return standing
     since = [ready_at for ready_at in ready_times if ready_at >= standing.failed_at]
@@ -116,7 +122,8 @@ def forgiven(standing: Standing, ready_times: Sequence[float], now: float, patie
 
 State = Literal["idle", "starting", "ready", "backing off", "broken"]
 """Idle: nothing runs and nothing is wrong. Backing off: it failed and may be tried again soon. Broken: it failed so
-often that it is left alone for a while."""
+often that it is not tried for a while.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,23 +134,23 @@ class Health:
     process_ids: tuple[int, ...] = ()
     introduction: Introduction | None = None
     protocol: str | None = None
-    """The revision spoken on the newest connection; None before the first."""
+    """The protocol revision of the newest connection; None before the first."""
     start_seconds: float | None = None
-    """How long the last start took; None before the first."""
+    """Duration of the last start; None before the first."""
     calls: int = 0
     open_calls: int = 0
     failures: int = 0
-    """Failed starts and deaths in all."""
+    """Total of failed starts and connections that died."""
     failures_in_a_row: int = 0
     retry_in: float | None = None
-    """Seconds until it may be tried again; None where it may be now."""
+    """Seconds until it may be tried again; None if it may be tried now."""
     last_error: str | None = None
     suggestion: str | None = None
-    """What to do about the last error."""
+    """How to fix the last error."""
     stderr_tail: str = ""
-    """The last it wrote to standard error, bounded."""
+    """The end of its standard error, up to a limit."""
     notes: tuple[str, ...] = ()
-    """What was odd but harmed nobody, newest last, bounded."""
+    """Harmless peculiarities of the server, newest last, up to a limit."""
 
 
 def state_of(standing: Standing, *, ready: bool, starting: bool) -> State:
@@ -158,35 +165,35 @@ def state_of(standing: Standing, *, ready: bool, starting: bool) -> State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Times in seconds."""
+    """Limits on connections; times in seconds."""
 
     connections: int = 128
-    """Of one server, over all sessions."""
+    """Maximum connections of one server, over all sessions."""
     least_share: int = 4
-    """Of these, which one principal may have in any case; beyond it, half of them."""
+    """Connections that one principal may always have; beyond these, up to half of all."""
     room_wait: float = 30.0
-    """In which a call waits for a connection where there are as many as may be."""
+    """Maximum wait of a call for a connection while the maximum is open."""
     yields_after: float = 20.0
-    """After which an idle session's connection is ended for a call that waits for room; the longest idle one first."""
+    """Idle time after which a session's connection may be closed for a call that waits; the longest idle one first."""
     idle_stateless: float = 45.0
-    """The same for a server that keeps nothing between requests: what a client that is gone has left ends soon."""
+    """Like `idle`, for a server that keeps nothing between requests, so that connections of a gone client end soon."""
     idle: float = 900.0
-    """After which a session's connection beside others is let go, where the settings name no time."""
+    """Idle time after which a session's connection is closed, where others exist and the settings set no time."""
     shortest_idle: float = 0.1
-    """A shorter time in the settings is taken as this one, so that nothing spins."""
+    """Minimum idle time; a shorter one in the settings is raised to this, so that nothing spins."""
     start_slack: float = 2.0
-    """On top of a server's time to start: the opener watches the clock too and knows better what went wrong."""
+    """Added to a server's start timeout: the opener has the same timeout, and its error is more precise."""
     stopping: float = 8.0
-    """In which an open connection must have let go of its process before it is cut off."""
+    """Time for an open connection to end its process before it is cut off."""
     retiring: float = 30.0
-    """In which the open calls of a removed server may finish."""
+    """Time for the open calls of a removed server to finish."""
     leaving: float = 10.0
-    """In which everything must have ended when the host does."""
+    """Time within which everything must have ended when the host closes."""
     patience: Patience = field(default_factory=Patience)
 
     @property
     def share(self) -> int:
-        """The connections to one server that one principal may have."""
+        """Maximum connections to one server for one principal."""
         return min(self.connections, max(self.least_share, self.connections // 2))
 
 
@@ -195,6 +202,8 @@ _NOTE_CHARACTERS = 300
 
 
 class Record:
+    """Counts and state of one server, from which its health and backoff are derived."""
+
     def __init__(
         self, server: str, patience: Patience, clock: Callable[[], float], random: Callable[[], float]
     ) -> None:
@@ -203,7 +212,7 @@ class Record:
         self.protocol: str | None = None
         self.start_seconds: float | None = None
         self.last_words = ""
-        """What the last connection that ended had on standard error."""
+        """Standard error of the last connection that ended."""
         self._server = server
         self._patience = patience
         self._clock = clock
@@ -215,11 +224,11 @@ class Record:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its last failure is not forgotten yet."""
+        """Whether the last failure still counts."""
         return self._standing.failures > 0
 
     def seconds_to_wait(self) -> float:
-        """Until it may be tried; raises where that is longer than a call should wait."""
+        """Return the seconds until it may be tried; raises where that is longer than a call should wait."""
         allowed = admission(self._standing, self._clock(), self._patience)
         if allowed.refused:
             seconds = allowed.wait
@@ -242,7 +251,7 @@ class Record:
         self._standing = after_failure(self._standing, incident, self._patience, chance=self._random())
 
     def forgive(self, ready_times: Sequence[float]) -> None:
-        """Forgets failures where one of the connections now open has lived long enough since."""
+        """Reset failures if one of the open connections has lived long enough since."""
         self._standing = forgiven(self._standing, ready_times, self._clock(), self._patience)
 
     def note(self, text: str) -> None:
@@ -251,7 +260,7 @@ class Record:
             self._notes.append(short)
 
     def health(self, *, ready: bool, starting: bool) -> Health:
-        """As far as it is known here; what the open connections say is added by whoever holds them."""
+        """Return the health as far as it is recorded here; the pool adds what the open connections know."""
         wait = self._standing.retry_at - self._clock()
         return Health(
             server=self._server,

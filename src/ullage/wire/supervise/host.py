@@ -1,11 +1,11 @@
-"""`Host`: owns the connections of this process to MCP servers.
+"""`Host`: owns this process's connections to MCP servers.
 
-One `Host` a process: every connection lives among its tasks, starts on first use, and ends with it, whatever state
-it is in. A server that is dead, slow or mad harms no other. It decides nothing about tools.
+There is one `Host` per process. Every connection runs among its tasks, is opened on first use, and ends with it,
+whatever its state. A server that is dead, slow or misbehaving affects no other. `Host` decides nothing about tools.
 
-As a source like any other: a request starts the server where it must, and goes by its session's connection. What was
-told to one connection and must hold for the next (subscriptions, the level of logging) is told again. A request that
-may have reached the server is never sent a second time.
+`Supervised` is a server as a source like any other: a request starts the server if needed, and uses its session's
+connection. State that one connection received and the next one needs (subscriptions, the log level) is sent again. A
+request that may have reached the server is never sent a second time.
 """
 
 import os
@@ -51,7 +51,7 @@ _AFTER_RESTART = (Change("tools"), Change("resources"), Change("prompts"))
 
 
 class Supervised:
-    """One configured server. Nothing is started before its first use."""
+    """One configured server, started on first use."""
 
     def __init__(self, server: Server, surroundings: Surroundings) -> None:
         self._pool = Pool(server, surroundings, self)
@@ -61,7 +61,7 @@ class Supervised:
         self._log_level: str | None = None
         self._capabilities: JsonObject = {}
         self.starts = 0
-        """Connections opened so far. Each may lead to another process, and so to other definitions."""
+        """Connections opened so far. Each may be another process, and so have other definitions."""
 
     @property
     def is_connected(self) -> bool:
@@ -76,12 +76,12 @@ class Supervised:
 
     @property
     def capabilities(self) -> JsonObject:
-        """As the server last declared them; empty before the first connection."""
+        """As last declared by the server; empty before the first connection."""
         return self._capabilities
 
     @property
     def protocol_era(self) -> str | None:
-        """`handshake` or `stateless`, as on the newest connection; None before the first."""
+        """`handshake` or `stateless`, from the newest connection; None before the first."""
         version = self._pool.record.protocol
         return None if version is None else era_of(version)
 
@@ -143,7 +143,7 @@ class Supervised:
         return await again.over(request)
 
     async def subscribe(self, uri: str) -> None:
-        """On every connection, because each session's may see the resource change."""
+        """Subscribe on every connection, because each session's own may see the resource change."""
         first = await self._of_any(lambda upstream: _subscribed(upstream, uri))
         self._subscribed.add(uri)
         await self._of_others(first, lambda upstream: upstream.subscribe(uri))
@@ -153,12 +153,12 @@ class Supervised:
         await self._of_others(None, lambda upstream: upstream.unsubscribe(uri))
 
     async def set_log_level(self, level: str) -> None:
-        """On every connection, now and later; starts none."""
+        """Set the level on every connection, now and later. Starts none."""
         self._log_level = level
         await self._of_others(None, lambda upstream: upstream.set_log_level(level))
 
     async def _of_others(self, done: Connected | None, request: Request[None]) -> None:
-        """Asks every open connection but one, side by side; what one refuses is noted and harms no other."""
+        """Send a request on every open connection but one, concurrently; a failure is noted and affects no other."""
         async with anyio.create_task_group() as tasks:
             for upstream in self._pool.live():
                 if upstream is not done:
@@ -183,7 +183,7 @@ class Supervised:
         for listener in tuple(self._listeners):
             try:
                 listener(change)
-            except Exception as error:  # noqa: BLE001 - a listener's mistake must not end the connection it heard from
+            except Exception as error:  # noqa: BLE001 - a listener's bug must not end the connection that notified it
                 self._pool.record.note(f"internal error in a listener: {type(error).__name__}")
 
     def connected(self, upstream: Connected, *, again: bool) -> None:
@@ -196,7 +196,7 @@ class Supervised:
             self._tell(change)
 
     async def _restore(self, upstream: Connected) -> None:
-        """Tells a new connection what the earlier ones were told."""
+        """Repeat subscriptions and the log level on a new connection."""
         level = self._log_level
         with anyio.move_on_after(self.server.start_timeout):
             if level is not None:
@@ -208,7 +208,7 @@ class Supervised:
         return bool(self._subscribed)
 
     def reconfigure(self, server: Server) -> None:
-        """Takes over settings that do not change how it is started; connections already open keep theirs."""
+        """Adopt settings that do not change how the server is started; open connections keep theirs."""
         self._pool.server = server
 
     @property
@@ -216,30 +216,30 @@ class Supervised:
         return self._pool.is_closed
 
     def tell_roots_changed(self, principal: str, session: str, client: ClientDeclaration) -> None:
-        """The folders of this session's client are others now."""
+        """Notify the server that this session's client works in other folders."""
         self._pool.tell_roots_changed((principal, session), client)
 
     def release(self, principal: str, session: str) -> None:
-        """The session is over; what was kept open for it ends in the background."""
+        """End the session's connection in the background."""
         self._pool.release((principal, session))
 
     def health(self) -> Health:
         return self._pool.health()
 
     def stop(self) -> None:
-        """Ends its connections in the background, for good."""
+        """End all connections in the background, permanently."""
         self._pool.stop()
 
     async def close(self) -> None:
         await self._pool.close()
 
     async def retire(self) -> None:
-        """Takes no further request, lets open calls finish for a while, and ends its connections for good."""
+        """Refuse further requests, let open calls finish within a limit, and end all connections permanently."""
         await self._pool.close(grace=self._grace)
 
 
 def _declared(asked: Asked) -> ClientDeclaration | None:
-    """None where nobody asks by the protocol."""
+    """Return the client's declaration; None where the request does not come from an MCP client."""
     return None if asked.era is None else ClientDeclaration(info=asked.client_info, capabilities=asked.capabilities)
 
 
@@ -249,6 +249,12 @@ async def _subscribed(upstream: Connected, uri: str) -> Connected:
 
 
 class Host:
+    """Owns the connections of this process to MCP servers; use it as an async context manager.
+
+    async with Host() as host:
+        listing = await host.source(server).tools()
+    """
+
     def __init__(  # noqa: PLR0913 - each is a door to the world, and all have a usual way
         self,
         *,
@@ -259,7 +265,16 @@ class Host:
         random: Callable[[], float] = chance.random,
         bounds: Bounds | None = None,
     ) -> None:
-        """`withheld` names variables of the environment that no server is given, beside Ullage's own."""
+        """Create a host without any connection.
+
+        Args:
+            environment: Variables that servers may inherit; those of this process if None.
+            withheld: Names of variables that no server gets, besides Ullage's own.
+            open: Opens a connection; replaceable for tests.
+            clock: Monotonic seconds.
+            random: Numbers from 0 up to 1 that spread retries.
+            bounds: Limits on connections.
+        """
         self._is_leaving = False
         self._surroundings = Surroundings(
             opener=open or partial(open_upstream, in_haste=lambda: self._is_leaving),
@@ -272,16 +287,16 @@ class Host:
             client=lambda: self.client,
         )
         self.client_era: Era | None = None
-        """The era of the protocol that the last client spoke; None before the first."""
+        """The protocol era of the last client; None before the first."""
         self.client: ClientDeclaration | None = None
-        """What the last client said of itself; None before the first."""
+        """The declaration of the last client; None before the first."""
         self._sources: dict[tuple[str, str, bool], Supervised] = {}
         self._retiring: set[Supervised] = set()
         self._tasks: TaskGroup | None = None
 
     @property
     def environment(self) -> ChildEnvironment:
-        """What servers inherit of this process."""
+        """What servers inherit from this process."""
         return self._surroundings.environment
 
     async def __aenter__(self) -> Self:
@@ -298,7 +313,7 @@ class Host:
             source.stop()
         if tasks is not None:
             tasks.cancel_scope.deadline = anyio.current_time() + self._surroundings.bounds.leaving
-            # Without the error: the group would wrap it in another, and cut off what can still end in good order.
+            # Called without the error: the group would wrap it in another, and cut off what can still end in order.
             await tasks.__aexit__(None, None, None)
 
     def _start(self, work: Work) -> None:
@@ -307,7 +322,7 @@ class Host:
         self._tasks.start_soon(work)
 
     def source(self, server: Server) -> Supervised:
-        """The server's source; the same one again for a server of that name that is started alike."""
+        """Return the server's source; the same object for a server with the same name that is started alike."""
         identity = (server.name, server.key, server.shared)
         known = self._sources.get(identity)
         if known is None or known.is_closed:
@@ -316,7 +331,7 @@ class Host:
         return known
 
     async def retire(self, source: Supervised) -> None:
-        """Forgets a server that left the configuration; its connections end when its open calls have, within bounds."""
+        """Remove a server that left the settings; its connections end after its open calls, within a limit."""
         self._sources = {identity: one for identity, one in self._sources.items() if one is not source}
         self._retiring.add(source)
         try:
@@ -326,12 +341,12 @@ class Host:
             self._retiring.discard(source)
 
     def tell_roots_changed(self, principal: str, session: str, client: ClientDeclaration) -> None:
-        """The folders of a session's client are others now: servers that were told of it ask again."""
+        """Notify servers that a session's client works in other folders, so that they request the folders again."""
         for source in self._sources.values():
             source.tell_roots_changed(principal, session, client)
 
     def release(self, principal: str, session: str) -> None:
-        """The session is over; its connections end in the background, each when its open calls have."""
+        """End a session's connections in the background, each after its open calls."""
         for source in self._sources.values():
             source.release(principal, session)
 

@@ -1,15 +1,14 @@
-"""The connections of one server: which one a request takes, and when another may be opened.
+"""Connection pool of one server: selects the connection for a request, and decides when another may be opened.
 
-There is one for each session of each principal, in the era of the protocol that the session's client speaks if the
-server knows it. The sessions of a principal share one to a stateless server, and everybody shares one where the
-settings say so. When as many are open as may be, a call waits for its turn.
+Each session of each principal has one connection, in the protocol era of the session's client if the server supports
+it. The sessions of a principal share one connection to a stateless server, and all sessions share one where the
+settings say so. When the maximum is open, a call waits for its turn.
 
-A connection that was opened for a listing belongs to nobody until a session calls. A start is shared by all that wait
-for it; after a failure starts are made one at a time, each after its back-off.
+A connection that was opened for a listing is free until a session takes it. A start is shared by all that wait for it;
+after a failure starts are made one at a time, each after its backoff.
 
-It is being opened, then open, then gone, and never comes back: whoever wants to go on opens another. It bounds the time
-of opening and of letting go, and ends itself when nobody uses it. Which session has which connection, and whether
-another may be opened, is its watcher's affair.
+A `Connection` is being opened, then open, then gone; it is never reopened, another one is opened instead. It limits the
+time of opening and closing, and closes itself when idle. The pool decides which session uses which connection.
 """
 
 import logging
@@ -53,14 +52,14 @@ __all__ = [
 
 Result = TypeVar("Result")
 Holder = tuple[str, str]
-"""A principal and its session: whoever has the one name does not enter by the other."""
+"""A principal and its session: the same session name of another principal is another holder."""
 
 _CALL_AGAIN = "call again: a new connection is opened"
 _LOOK = "run `ullage doctor` to see what is wrong with it"
 
 
 class Connected(ToolSource, ResourceSource, PromptSource, CompletionSource, Subscribed, Watched, Protocol):
-    """An open connection, as the supervision uses it; a request raises `Unsent` where it never reached the server."""
+    """An open connection, as used here; a request raises `Unsent` where it never reached the server."""
 
     @property
     def introduction(self) -> Introduction: ...
@@ -80,13 +79,13 @@ class Connected(ToolSource, ResourceSource, PromptSource, CompletionSource, Subs
     def stderr_tail(self) -> str: ...
 
     async def ended(self) -> str:
-        """Returns the reason when the connection is gone; may be cancelled and awaited again."""
+        """Wait until the connection is lost, and return the reason; may be cancelled and awaited again."""
         ...
 
     async def set_log_level(self, level: str) -> None: ...
 
     def tell_roots_changed(self) -> None:
-        """Tells the server that its client works in other folders."""
+        """Notify the server that its client works in other folders."""
         ...
 
 
@@ -94,18 +93,20 @@ class Opener(Protocol):
     def __call__(
         self, server: Server, *, environment: Mapping[str, str], era: Era | None, client: ClientDeclaration | None
     ) -> AbstractAsyncContextManager[Connected]:
-        """Opens a connection that speaks this era if the server knows it, or whichever where it is None, and declares
-        this client to the server."""
+        """Open a connection in this era if the server supports it, and declare this client to the server.
+
+        With `era` None any era is used.
+        """
         ...
 
 
 class ConnectionWatcher(Protocol):
-    """Whoever is told what becomes of a connection."""
+    """Receives a connection's changes of state."""
 
     def ready(self, connection: "Connection", upstream: Connected) -> None: ...
 
     def gone(self, connection: "Connection") -> None:
-        """Told once, as soon as it is of no more use; its process may still be ending."""
+        """Called once, as soon as the connection is unusable; its process may still be ending."""
         ...
 
     @property
@@ -114,11 +115,13 @@ class ConnectionWatcher(Protocol):
         ...
 
     def can_spare(self, connection: "Connection") -> bool:
-        """Whether it may be ended for idleness."""
+        """Return whether the connection may be closed when idle."""
         ...
 
 
 class Connection:
+    """One connection of a pool, from its opening to its end."""
+
     def __init__(  # noqa: PLR0913, PLR0917
         self,
         server: Server,
@@ -129,17 +132,18 @@ class Connection:
         client: ClientDeclaration | None = None,
     ) -> None:
         self.client = client
-        """The client that is declared to the server; None for none in particular."""
+        """The client that is declared to the server; None for no particular one."""
         self.era: Era | None = era
-        """The era that is wanted, and from its opening on the one that is spoken; None where it makes no difference."""
+        """The wanted era, and once open the era in use; None for any."""
         self.holder: Holder | None = None
-        """None until a session takes it over; kept when that one is over, for what it left there is nobody else's."""
+        """None until a session takes it; kept after the session's end, since its state on the server belongs to no
+        other."""
         self.began = clock()
         self.ready_at: float | None = None
         self.upstream: Connected | None = None
-        """None while it is being opened and when it is gone."""
+        """None while it is being opened, and when it is gone."""
         self.failure: UllageError | None = None
-        """Why it is gone; None also where it was ended on purpose."""
+        """Why it is gone; None if it was closed on purpose."""
         self.is_gone = False
         self.open_calls = 0
         self.used_at = self.began
@@ -154,7 +158,7 @@ class Connection:
         self._alive: anyio.CancelScope | None = None
 
     async def keep(self, opener: Opener, environment: Mapping[str, str]) -> None:
-        """Opens the connection and holds it until it dies, idles or is stopped."""
+        """Open the connection and run it until it dies, is idle too long or is stopped."""
         try:
             await self._open(opener, environment)
         except UllageError as error:
@@ -185,7 +189,7 @@ class Connection:
         self._settled.set()
 
     async def _until_ended(self, upstream: Connected) -> SourceFailed | None:
-        """The reason, or None where it was stopped or nobody used it."""
+        """Return why the connection died; None if it was stopped or idle."""
         while not self.is_gone and not self._is_idle():
             with anyio.CancelScope(deadline=anyio.current_time() + self._idle_seconds_left()) as self._alive:
                 reason = await upstream.ended()
@@ -202,7 +206,7 @@ class Connection:
         return too_long and self.open_calls == 0 and self._watcher.can_spare(self)
 
     def _idle_seconds_left(self) -> float:
-        """Until the next look; a whole limit where it is overdue but busy or needed."""
+        """Return the seconds until the next idle check; a full limit if it is overdue but busy or needed."""
         left = self._idle_limit() - (self._clock() - self.used_at)
         return left if left > 0 else self._idle_limit()
 
@@ -213,7 +217,7 @@ class Connection:
         )
 
     def _leave(self, failure: UllageError | None) -> None:
-        """Out of use from here on, before its process is gone; only the first reason counts."""
+        """Mark the connection as unusable, before its process has ended; only the first failure is kept."""
         if self.is_gone:
             return
         self.is_gone = True
@@ -225,12 +229,12 @@ class Connection:
             self._settled.set()
 
     def look_again(self) -> None:
-        """Have it find out anew for how long it may be idle."""
+        """Recheck how long the connection may be idle."""
         if self._alive is not None:
             self._alive.cancel()
 
     def stop(self) -> None:
-        """Ends it: an open one in good order, one still being opened at once."""
+        """Close the connection: in order if open, at once if still being opened."""
         was_open = self.upstream is not None
         self._leave(None)
         if was_open and self._alive is not None:
@@ -239,23 +243,23 @@ class Connection:
             self._whole.cancel()
 
     def lose(self, failure: UllageError) -> None:
-        """Someone found it dead."""
+        """Mark the connection as dead, as found by a caller."""
         self._leave(failure)
         if self._alive is not None:
             self._alive.cancel()
 
     async def settled(self) -> None:
-        """Returns when it is open or was stopped; raises why it could not be opened, or died at once."""
+        """Wait until the connection is open or stopped; raises if it could not be opened, or died at once."""
         with self._claimed():
             await self._settled.wait()
         if self.failure is not None:
-            # A fresh error each time: one that is raised in many tasks would gather all their tracebacks.
+            # A new error each time: one that is raised in many tasks would collect all their tracebacks.
             kind = SignInNeeded if isinstance(self.failure, SignInNeeded) else SourceFailed
             raise kind(self.failure.message, suggestion=self.failure.suggestion or _LOOK, options=self.failure.options)
 
     @contextmanager
     def _claimed(self) -> Generator[None, None, None]:
-        """Not ended for idleness inside."""
+        """Prevent closing for idleness inside the context."""
         self.open_calls += 1
         try:
             yield
@@ -264,14 +268,14 @@ class Connection:
             self.used_at = self._clock()
 
     def stderr_tail(self) -> str:
-        """The last that the server wrote to standard error; empty where the connection is not open."""
+        """Return the end of the server's standard error; empty where the connection is not open."""
         return "" if self.upstream is None else self.upstream.stderr_tail()
 
     async def over(self, request: Callable[[Connected], Awaitable[Result]]) -> Result:
-        """Asks something over the connection, which must be open."""
+        """Send a request over the connection, which must be open."""
         if self.upstream is None:
             raise Unsent(f"the connection to server `{self._server.name}` is gone", suggestion=_CALL_AGAIN)
-        # Not `_claimed`, which would cost every call as much as the rest of this.
+        # Not `_claimed`, which would cost every call as much as the rest of this method.
         self.open_calls += 1
         try:
             return await request(self.upstream)
@@ -285,73 +289,78 @@ _log = logging.getLogger(__name__)
 _TAIL_CHARACTERS = 4_000
 _LOOK_SECONDS = 0.05
 _YIELD_LOOK_SECONDS = 0.5
-"""Between two looks for an idle connection, while a call waits for room."""
+"""Seconds between two searches for an idle connection while a call waits."""
 _EVERYBODY: Holder = ("", "")
-"""Who holds a shared server's one connection."""
+"""Holder of a shared server's only connection."""
 
 _WHEN_FULL = "try again when another session has ended, or set shared = true where the server keeps no state"
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 Slot = tuple[Holder, Era | None]
-"""Whose a connection is, in which era."""
+"""Holder and era of a connection."""
 _ERAS: tuple[Era, ...] = ("handshake", "stateless")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What every pool of a host works with."""
+    """What all pools of a host share."""
 
     opener: Opener
     environment: ChildEnvironment
     start: Callable[[Work], None]
-    """Runs something in the background, among the host's tasks."""
+    """Runs work in the background, among the host's tasks."""
     clock: Callable[[], float]
     random: Callable[[], float]
     bounds: Bounds
     client_era: Callable[[], Era | None] = lambda: None
-    """The era of the client that came last: what is opened for nobody in particular is likely to be called by it."""
+    """The era of the latest client, which is likely to use a connection opened for no particular client."""
     client: Callable[[], ClientDeclaration | None] = lambda: None
-    """What the client that came last said of itself."""
+    """The declaration of the latest client."""
 
 
 class PoolWatcher(Protocol):
     def connected(self, upstream: Connected, *, again: bool) -> None:
-        """A connection is open; `again` where an earlier one is gone, so that what is offered may have changed."""
+        """Called when a connection is open;
+
+        `again` if an earlier one is gone, so that the offered tools may have changed.
+        """
         ...
 
     def is_needed(self) -> bool:
-        """Whether a connection must be kept although nobody calls."""
+        """Whether a connection must be kept open without calls."""
         ...
 
 
 class Pool:
+    """The connections of one server."""
+
     def __init__(self, server: Server, surroundings: Surroundings, watcher: PoolWatcher) -> None:
         self.server = server
         self.record = Record(server.name, surroundings.bounds.patience, surroundings.clock, surroundings.random)
         self._around = surroundings
         self._watcher = watcher
         self._connections: list[Connection] = []
-        """Every one of which something is left, in the order of their opening."""
+        """All connections that have not fully ended, in the order of opening."""
         self._held: dict[Slot, Connection] = {}
         self._waiting: list[list[Holder | None]] = []
-        """Those that wait for room, in their order."""
+        """The calls that wait for a connection, in order."""
         self._freed = anyio.Event()
         self._unknown: set[Era] = set()
-        """Eras in which the server was asked and answered in the other."""
+        """Eras that the server was asked for and answered in the other one."""
         self._lost_one = False
         self._hints: set[str] = set()
-        """Those that were logged."""
+        """Hints that have been logged."""
         self.is_closed = False
         self.is_stateless = False
-        """Whether it has been seen to speak the stateless era, in which a server keeps nothing between requests."""
+        """Whether the server has used the stateless era, in which it keeps nothing between requests."""
 
     def at_hand(self, holder: Holder, era: Era | None) -> Connection | None:
-        """The holder's connection where it is open: the way of nearly every call."""
+        """Return the holder's connection if open: the path of nearly every call."""
         connection = self._held_by(_EVERYBODY if self.server.shared else holder, era)
         return None if connection is None or connection.upstream is None or self.is_closed else connection
 
     def live(self) -> list[Connected]:
-        """Newest first."""
+        """Return the open connections, newest first."""
         return [one.upstream for one in reversed(self._connections) if one.upstream is not None]
 
     def _held_by(self, holder: Holder, era: Era | None) -> Connection | None:
@@ -362,7 +371,7 @@ class Pool:
         return None
 
     def _spoken(self, era: Era | None) -> Era | None:
-        """The era that a connection gets for a client of this one; None where nothing is known of either."""
+        """Return the era that a connection gets for a client of this era; None where neither is known."""
         wanted = era or self._around.client_era()
         if wanted is None or wanted not in self._unknown:
             return wanted
@@ -375,11 +384,11 @@ class Pool:
         era: Era | None = None,
         client: ClientDeclaration | None = None,
     ) -> Connection:
-        """An open connection for the holder, or any where it is None; opened where there is none.
+        """Return an open connection for the holder, or any if None; open one where there is none.
 
-        A connection of the holder's own that is opened for it declares the client to the server.
+        A connection opened for the holder declares the client to the server.
 
-        A caller that gives up leaves the start going on for the others, and for its own next try.
+        If the caller is cancelled, the start continues for the others and for its own next attempt.
         """
         with anyio.CancelScope(deadline=math.inf if deadline is None else deadline):
             if self.server.shared:
@@ -421,7 +430,7 @@ class Pool:
         if spare is not None and not self._has_share(holder):
             self._assign(spare, holder)
             return spare
-        # One that was begun for nobody in particular may turn out to be the right one.
+        # A connection that was opened for no particular client may fit this holder.
         return next((one for one in spares if one.era is None), None)
 
     def _assign(self, connection: Connection, holder: Holder) -> None:
@@ -431,7 +440,7 @@ class Pool:
     async def _opened_when_allowed(
         self, holder: Holder | None, era: Era | None, client: ClientDeclaration | None
     ) -> Connection | None:
-        """None where something was waited for, so that the state must be looked at again."""
+        """Open a connection when allowed; None after a wait, when the state must be checked again."""
         self._forgive()
         if self.record.has_failed and (attempt := self._starting()) is not None:
             await attempt.settled()
@@ -453,10 +462,10 @@ class Pool:
         return connection
 
     async def _waited_for_room(self, holder: Holder | None) -> bool:
-        """Wait until another connection may be opened, those that came before first; False where there was room.
+        """Wait until another connection may be opened, in order of arrival; return False where there was room at once.
 
         Raises:
-            Unavailable: There was none in time.
+            Unavailable: There was no room in time.
         """
         if not self._is_full(holder) and not self._waiting:
             return False
@@ -481,12 +490,12 @@ class Pool:
         raise Unavailable(f"server `{self.server.name}` already has {most} connections", suggestion=_WHEN_FULL)
 
     def _has_yielded(self, holder: Holder | None) -> bool:
-        """Ends the connection that was idle for longest, where it was for a while; False where none was.
+        """Close the connection idle for longest, if idle long enough; return False if there is none.
 
-        Many clients leave without a word, and a call that waits is worth more than what one of them may come back for.
+        Many clients leave without notice, and a waiting call matters more than a state that one of them may return for.
         """
         if self.server.shared or any(one.is_gone for one in self._connections):
-            # What is ending already makes room.
+            # A connection that is ending already makes room.
             return False
         around, is_full = self._around, len(self._connections) >= self._around.bounds.connections
         idle = [
@@ -506,14 +515,15 @@ class Pool:
         return len(self._connections) >= self._around.bounds.connections or self._has_share(holder)
 
     def _has_share(self, holder: Holder | None) -> bool:
-        """Whether a principal has all the connections that one may have: it cannot use up a server for all others."""
+        """Return whether a principal has its maximum of connections, so that it cannot use up a server for all
+        others."""
         if holder is None:
             return False
         held = sum(one.holder is not None and one.holder[0] == holder[0] for one in self._connections)
         return held >= self._around.bounds.share
 
     def _is_behind(self, place: list[Holder | None]) -> bool:
-        """Whether somebody who came before could have the room."""
+        """Return whether an earlier call in the queue could take the room."""
         for one in self._waiting:
             if one is place:
                 return False
@@ -522,18 +532,18 @@ class Pool:
         return False
 
     def _note_freed(self) -> None:
-        """Have those that wait for room look again."""
+        """Wake the calls that wait for room."""
         self._freed.set()
         self._freed = anyio.Event()
 
     def tell_roots_changed(self, holder: Holder, client: ClientDeclaration) -> None:
-        """Tells the server on the holder's connection, or on one that was opened for this client and is still free."""
+        """Notify the server on the holder's connection, or on a free one that was opened for this client."""
         for one in self._connections:
             if one.upstream is not None and (one.holder == holder or (one.holder is None and one.client == client)):
                 one.upstream.tell_roots_changed()
 
     def release(self, holder: Holder) -> None:
-        """The session is over: its connection ends as soon as its open calls have, within bounds."""
+        """End a session's connection after its open calls, within a limit."""
         for slot in [one for one in self._held if one[0] == holder]:
             self.in_background(partial(self._let_go, self._held.pop(slot)))
 
@@ -541,7 +551,7 @@ class Pool:
         with anyio.move_on_after(self._around.bounds.retiring):
             while connection.open_calls:
                 await anyio.sleep(_LOOK_SECONDS)
-        # The last one that hears of changes someone waits for stays; nobody calls by it any more.
+        # The last one that reports changes to listeners stays, though no session uses it any more.
         if self._others_live(connection) or not self._watcher.is_needed():
             connection.stop()
 
@@ -558,7 +568,7 @@ class Pool:
     async def _guarded(self, work: Work) -> None:
         try:
             await work()
-        except Exception as error:  # noqa: BLE001 - what breaks here is one server's, and must not end the others' tasks
+        except Exception as error:  # noqa: BLE001 - a failure here is one server's, and must not end the others' tasks
             self.record.note(f"internal error: {type(error).__name__}")
 
     def _starting(self) -> Connection | None:
@@ -576,7 +586,7 @@ class Pool:
         self._watcher.connected(upstream, again=again)
 
     def _note_era(self, connection: Connection, spoken: Era) -> None:
-        """A server that was asked in one era and answered in the other is asked in that one from here on."""
+        """Record that a server which was asked for one era answered in the other, and use that one from now on."""
         if connection.era is not None and connection.era != spoken and spoken not in self._unknown:
             self._unknown.add(connection.era)
         connection.era = spoken
@@ -588,7 +598,7 @@ class Pool:
             del self._held[slot]
             known = self._held.setdefault(_slot(connection.holder or slot[0], spoken), connection)
             if known is not connection:
-                # Its holder had one already: a client of the other era had come first.
+                # Its holder already had one, because a client of the other era had come first.
                 connection.stop()
 
     def gone(self, connection: Connection) -> None:
@@ -596,7 +606,7 @@ class Pool:
         for slot in [slot for slot, held in self._held.items() if held is connection]:
             del self._held[slot]
         if connection.upstream is not None:
-            # Nothing was missed where it was ended on purpose and others went on listening.
+            # Nothing was missed if it was closed on purpose and others continued listening.
             self._lost_one = self._lost_one or connection.failure is not None or not self._others_live(connection)
             self.record.last_words = _tail_of(connection.upstream)
         elif isinstance(connection.failure, Stillborn):
@@ -607,9 +617,9 @@ class Pool:
             self.record.failed(connection.failure, began=connection.began, ready_at=connection.ready_at)
 
     def notice_missing_variables(self, words: str) -> str:
-        """What to write into the settings where the server's words name a variable that it is not given; else empty.
+        """Return what to add to the settings if the text names a variable that the server does not get; else empty.
 
-        Logged once: whoever called may be a model, and only a person can do something about it.
+        The hint is logged once: the caller may be a model, and only the user can act on it.
         """
         hint = self._around.environment.hint(self.server, words)
         if hint and hint not in self._hints:
@@ -619,26 +629,29 @@ class Pool:
         return hint
 
     def add_hint(self, error: UllageError, words: str) -> None:
-        """Puts the hint before the error's suggestion."""
+        """Add the hint before the error's suggestion."""
         hint = self.notice_missing_variables(f"{error.message}\n{words}")
         if hint and hint not in error.suggestion:
             error.suggestion = f"{hint}; {error.suggestion}" if error.suggestion else hint
 
     def can_spare(self, connection: Connection) -> bool:
-        """The last one stays, unless the settings say when it may go and nobody listens for its changes."""
+        """Return whether an idle connection may be closed.
+
+        The last one stays, unless the settings set an idle time and nothing listens for its changes.
+        """
         return self._others_live(connection) or (self.server.idle_timeout is not None and not self._watcher.is_needed())
 
     def _others_live(self, connection: Connection) -> bool:
         return any(one.upstream is not None for one in self._connections if one is not connection)
 
     def stop(self) -> None:
-        """Ends every connection, and opens none from here on; what is left of them ends in the background."""
+        """End every connection in the background, and open no more."""
         self.is_closed = True
         for connection in tuple(self._connections):
             connection.stop()
 
     async def close(self, *, grace: float = 0.0) -> None:
-        """Lets open calls finish for so many seconds, then ends every connection and waits for that, within bounds."""
+        """Let open calls finish for `grace` seconds, then end every connection and wait for that, within a limit."""
         self.is_closed = True
         with anyio.move_on_after(grace):
             while any(one.open_calls for one in self._connections):
@@ -664,7 +677,7 @@ class Pool:
 
 
 def _slot(holder: Holder, era: Era | None) -> Slot:
-    """Where a holder's connection is found. A stateless server knows no sessions, so those of a principal share one."""
+    """Return a holder's slot. A stateless server has no sessions, so those of a principal share one connection."""
     return ((holder[0], "") if era == "stateless" else holder), era
 
 

@@ -1,12 +1,12 @@
 """Environment of the servers that Ullage starts.
 
-A server gets the variables that a program needs to run at all (`GIVEN`), those its entry asks for with `inherit_env`,
-and those its entry sets with `env`. Everything else stays here, because the environment of a shell or a desktop holds
-keys that belong to other programs. Values are never shown; names are, so that a person can tell what is missing.
+A server gets the variables that a program needs to run at all (`GIVEN`), those its entry requests with `inherit_env`,
+and those its entry sets with `env`. All others are withheld, because the environment of a shell or a desktop contains
+keys that belong to other programs. Values are never shown; names are, so that a user can see what is missing.
 
-Standard error and stray output reach people and models, and servers like to print what they were given. Secrets are
-told by the names they are given under, in the settings and in the environment that a server inherits; a value without
-such a name passes. Pure.
+Standard error and stray output reach people and models, and servers often print their configuration. Secrets are
+recognised by their names in the settings and in the environment that a server inherits; a value without such a name is
+not masked.
 """
 
 import re
@@ -33,18 +33,20 @@ __all__ = [
 _MARK = "[secret]"
 _SHORTEST = 6
 _SHORTEST_INHERITED = 8
-"""Longer, since nobody chose to hand these to the server, and a short one may be an everyday word."""
+"""Minimum length of an inherited secret; longer, since the user did not choose these for the server, and a short one
+may be an everyday word.
+"""
 _NAMED = re.compile(r"key|token|secret|pass|auth|cred|cookie|session|dsn|url|uri", re.IGNORECASE)
 SECRET_NAME = re.compile(r"key|token|secret|(?<!ask)pass|pwd$|auth(?!or(?!iz))|cred|cookie|dsn", re.IGNORECASE)
-"""Narrower, since a desktop sets sessions and addresses by the dozen."""
+"""Narrower, since a desktop environment sets many sessions and addresses."""
 _OPTION = re.compile(r"-{1,2}(?P<name>[\w-]*)(?:=(?P<value>.*))?", re.DOTALL)
 _ASSIGNED = re.compile(r"(?P<name>[A-Za-z_][\w-]*)\s*[=:]\s*(?P<value>.+)", re.DOTALL)
 _TOKEN_LIKE = re.compile(r"[\w-]*?(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{12,}[\w-]*")
-"""Letters and digits in one long run, which few plain arguments are."""
+"""Letters and digits in one long run, which few plain arguments have."""
 
 
 def secrets_of(server: Server, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The longest first; `environment` is what the server inherits."""
+    """Return the server's secrets, longest first; `environment` is what the server inherits."""
     inherited = {name: value for name, value in environment.items() if name not in server.environment}
     found = {
         *_long(_SHORTEST, _of_environment(server.environment, _NAMED)),
@@ -69,20 +71,20 @@ def _long(shortest: int, values: Iterable[str]) -> Iterator[str]:
 def _of_environment(environment: Mapping[str, str], named: re.Pattern[str]) -> Iterator[str]:
     for name, value in environment.items():
         if named.search(name):
-            # By the line too, since a key in a file's form is printed and shown so.
+            # Also line by line, since a key in a file's format is printed and shown so.
             yield from (value, *value.splitlines())
         yield from _of_url(value)
 
 
 def _words(value: str) -> Iterator[str]:
-    """A secret value; of one such as `Bearer X` also what follows the manner, and of a cookie what it holds."""
+    """Yield a secret value; for one such as `Bearer X` also what follows the scheme, and for a cookie its values."""
     words = re.split(r"[\s;,]+", value)
     yield from (value, *words[1:])
     yield from (one.partition("=")[2] for one in words)
 
 
 def _of_url(value: str) -> Iterator[str]:
-    """What a URL says to the one host alone: its password and the values of its query."""
+    """Yield the parts of a URL that only its host should see: its password and the values of its query."""
     if "://" not in value:
         return
     try:
@@ -113,14 +115,14 @@ def _of_arguments(arguments: tuple[str, ...]) -> Iterator[str]:
 def _of_argument(option: str, argument: str) -> Iterator[str]:
     if SECRET_NAME.search(option) or _TOKEN_LIKE.fullmatch(argument):
         yield argument
-    # A container's `API_KEY=x`, a bridge's `Authorization: Bearer x`.
+    # An `API_KEY=x` of a container, or `Authorization: Bearer x` of a bridge.
     match = _ASSIGNED.fullmatch(argument)
     if match is not None and SECRET_NAME.search(match["name"]):
         yield from _words(match["value"])
 
 
 DEEPEST = 4
-"""Gateways that may be started by one another."""
+"""Maximum number of gateways that start one another."""
 _DEPTH = "ULLAGE_DEPTH"
 _OWN = frozenset({"ULLAGE_TOKENS", "ULLAGE_STORE"})
 
@@ -170,11 +172,11 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
         "NPM_CONFIG_REGISTRY", "npm_config_registry", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL",
     ),
 }  # fmt: skip
-"""Variables that every server gets, by what they are for: names, or patterns such as `LC_*`.
+"""Variables that every server gets, by purpose: names, or patterns such as `LC_*`.
 
-These say where something is, not who one is. What authenticates is not among them: keys and tokens, `SSH_AUTH_SOCK`,
-files and profiles of accounts (`AWS_PROFILE`, `KUBECONFIG`, `DOCKER_CONFIG`). A proxy's password is the exception,
-since without it a server has no network.
+These state where something is, not an identity. Variables that authenticate are excluded: keys and tokens,
+`SSH_AUTH_SOCK`, files and profiles of accounts (`AWS_PROFILE`, `KUBECONFIG`, `DOCKER_CONFIG`). A proxy's password is
+the exception, since without it a server has no network.
 """
 _INDEXES = frozenset(GIVEN["package indexes, where the address has no password"])
 _NAMES = frozenset(name for names in GIVEN.values() for name in names if "*" not in name)
@@ -194,14 +196,14 @@ _COMMON_WORDS = frozenset({
     "pat", "path", "personal", "port", "private", "profile", "public", "python", "region", "root", "secret", "server",
     "service", "session", "sock", "token", "tokens", "url", "uri", "user", "username", "uvx", "version", "web",
 })  # fmt: skip
-"""Parts of variables' and servers' names that say nothing about whose they are."""
+"""Parts of variable and server names that do not identify an owner."""
 _SHORT_FORMS = {"gh": "github", "gl": "gitlab", "hf": "huggingface", "pg": "postgres", "gcp": "google"}
 _SHOWN = 4
-"""Names in one sentence."""
+"""Maximum names in one sentence."""
 
 
 def depth(environment: Mapping[str, str]) -> int:
-    """Number of gateways that were started by one another to start the one with this environment."""
+    """Return how many gateways started one another to reach this environment."""
     text = environment.get(_DEPTH, "").strip()
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
@@ -211,9 +213,9 @@ class WithheldVariables:
     """Names of variables that are set here and that one server does not get."""
 
     fitting: tuple[str, ...] = ()
-    """Those with a part of their name in the server's name or command, secret-looking ones first."""
+    """Variables with a part of their name in the server's name or command, secret-looking ones first."""
     secret: tuple[str, ...] = ()
-    """The other secret-looking ones."""
+    """Other secret-looking variables."""
 
     def __bool__(self) -> bool:
         return bool(self.fitting or self.secret)
@@ -223,7 +225,7 @@ class WithheldVariables:
         return (*self.fitting, *self.secret)
 
     def sentence(self, server: Server) -> str:
-        """One line for a person: what the server does not get, and what to write if it needs it."""
+        """Return one line for the user: which variables the server does not get, and what to write if it needs them."""
         shown = (self.fitting or self.secret)[:_SHOWN]
         rest = len(self.names) - len(shown)
         listed = ", ".join(f"`{name}`" for name in shown) + (f" and {rest} more" if rest else "")
@@ -233,18 +235,18 @@ class WithheldVariables:
 
 @dataclass(frozen=True, slots=True)
 class ChildEnvironment:
-    """The variables of this process, and which of them a server gets.
+    """Selects which variables of this process a server gets.
 
     Args:
         variables: The environment of this process.
-        own: Names that no server gets, whatever its entry says; Ullage's tokens and store are always among them.
+        own: Names that no server gets, whatever its entry requests; Ullage's tokens and store are always included.
     """
 
     variables: Mapping[str, str] = field(repr=False)
     own: Set[str] = frozenset()
 
     def of(self, server: Server) -> dict[str, str]:
-        """The variables that the server inherits. What its entry sets with `env` comes on top."""
+        """Return the variables that the server inherits, without those that its entry sets with `env`."""
         given = {name: value for name, value in self.variables.items() if self._is_given(name, value, server)}
         return {**given, _DEPTH: str(depth(self.variables) + 1)}
 
@@ -257,11 +259,11 @@ class ChildEnvironment:
             return True
         if name not in _NAMES and not any(fnmatchcase(name, pattern) for pattern in _PATTERNS):
             return False
-        # A shell's function is code, as in the SDKs; an address with a user in it is a credential.
+        # A shell function is code, and is excluded as in the SDKs; a URL with a user name is a credential.
         return not value.startswith("()") and not (name in _INDEXES and _USER_IN_URL.search(value))
 
     def withheld(self, server: Server) -> WithheldVariables:
-        """The variables that the server may miss: those that fit its name, and those that look like secrets."""
+        """Return the variables that the server may miss: those that fit its name, and those that look like secrets."""
         if server.command is None:
             return WithheldVariables()
         words = _words_of(server)
@@ -277,7 +279,7 @@ class ChildEnvironment:
         return WithheldVariables(fitting=(*fitting_secret, *fitting), secret=tuple(secret))
 
     def hint(self, server: Server, text: str) -> str:
-        """What to write into the server's entry where its output names a variable that it does not get; else empty."""
+        """Return what to add to the server's entry if its output names a withheld variable; else an empty text."""
         if server.command is None:
             return ""
         mentioned = dict.fromkeys(_WORD.findall(text))
@@ -295,7 +297,7 @@ class ChildEnvironment:
 
 
 def lines_to_add(server: Server, names: tuple[str, ...]) -> str:
-    """What to write, and where, so that the server gets these variables."""
+    """Return what to add to which file so that the server gets these variables."""
     file, _, table = (server.came_from or "").rpartition(" [")
     quoted = ", ".join(f'"{name}"' for name in names)
     if server.origin == "user":
@@ -311,10 +313,10 @@ def lines_to_add(server: Server, names: tuple[str, ...]) -> str:
 
 
 def _words_of(server: Server) -> frozenset[str]:
-    """The words in the server's name, command and arguments that may be part of a variable's name.
+    """Return the words in the server's name, command and arguments that may be part of a variable's name.
 
-    Of a path only the last part counts: the folders above it are where, not what. An argument that is no plain word,
-    such as a script or JSON, says nothing.
+    Of a path only the last part counts, since the folders above it are a location. An argument that is no plain word,
+    such as a script or JSON, is skipped.
     """
     command = re.split(r"[/\\]", server.command or "")[-1].lower()
     texts = [server.name, "" if _LAUNCHERS.fullmatch(command) else command]
@@ -327,7 +329,7 @@ def _words_of(server: Server) -> frozenset[str]:
 
 
 def _fits(name: str, words: frozenset[str], *, is_secret: bool) -> bool:
-    """Whether the variable seems to be the server's: a secret by any part of its name, others by the first alone."""
+    """Return whether the variable seems to be the server's: a secret by any part of its name, others by the first."""
     parts = [_SHORT_FORMS.get(part, part) for part in name.lower().split("_")]
     if not is_secret:
         return len(parts) > 1 and parts[0] in words

@@ -1,8 +1,7 @@
-"""HTTP transport to an MCP server.
+"""HTTP transport to an MCP server, by the SDK's transports: streamable HTTP, and the older server-sent events.
 
-By the SDK's transports: streamable HTTP, and the older one of server-sent events. One request that fails costs that
-request; a server that refuses connections, or has forgotten the session, is lost. It does not know what the messages
-mean, and no error it makes names a URL, which may hold a secret.
+A failed request costs only that request; a server that refuses connections, or has dropped the session, is lost. This
+module does not interpret messages, and its errors contain no URL, since one may include a secret.
 """
 
 import asyncio
@@ -30,33 +29,33 @@ __all__ = ["Remote", "open_remote"]
 
 _LARGEST_EVENT = 64 * 1024 * 1024
 _UNSENT = 1000
-"""How many messages may wait to be sent."""
+"""Maximum messages waiting to be sent."""
 _CONNECTING = 30.0
 _LEAVING = 3.0
-"""Seconds for a farewell to a server that holds a session for us."""
+"""Seconds for ending the session on the server."""
 _SESSION = "mcp-session-id"
 _METADATA = "/.well-known/oauth-protected-resource"
-"""Where a server publishes how to sign in to it (RFC 9728), followed by the path of its address."""
+"""Path at which a server publishes how to sign in to it (RFC 9728), followed by the path of its address."""
 _METADATA_SECONDS = 3.0
 _MOVED = "that is not followed: where it has moved, its `url` must say so"
 
 
 class Watching(httpx2.AsyncClient):
-    """Sends HTTP requests, and turns a failure to reach the server into an answer that says so.
+    """Sends HTTP requests, and turns a failure to reach the server into an error answer.
 
-    The SDK would give up the whole connection, with every other call on it, for one request that failed.
+    The SDK would drop the whole connection, with every other call on it, for one request that failed.
     """
 
     def __init__(self, server: Server, receiver: Receiver) -> None:
-        # An answer is waited for as long as it takes: silence is judged by whoever asked.
+        # No time limit on answers: the caller of a request judges how long the server may be silent.
         super().__init__(headers=dict(server.headers), timeout=httpx2.Timeout(_CONNECTING, read=None))
         self._receiver = receiver
         self._answers_apart = server.transport == "sse"
-        """Answers come on a stream of their own there, and a request that fails has none."""
+        """With this transport answers arrive on a separate stream, so that a failed request has none of its own."""
         self.refused: str | None = None
-        """What the server last refused a request with, for people."""
+        """The reason for the server's last refusal of a request, for the user."""
         self.needs_sign_in = False
-        """Whether it was refused for want of a sign-in."""
+        """Whether that refusal was for want of a sign-in."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # noqa: ANN401 - handed on
         try:
@@ -69,14 +68,14 @@ class Watching(httpx2.AsyncClient):
                 self._receiver.lost(reason)
             return _answer(request, reason)
         if response.has_redirect_location and _leads_away(request, response):
-            # Keeps from the SDK where the server would send us, which it would tell the client and the
-            # log.
+            # Hides the redirect's target from the SDK, which would show it to the client and
+            # write it to the log.
             self.refused = f"answered HTTP {response.status_code} and would send us to another address; {_MOVED}"
             if self._answers_apart and request.method == "POST":
                 return await self._lost_apart(request, response)
             await response.aclose()
             return _answer(request, self.refused)
-        # Where a server has no stream to offer, refusing the request for one is how it says so.
+        # A server without a stream refuses the request for one, which is no failure.
         if response.status_code >= HTTPStatus.BAD_REQUEST and (request.method == "POST" or self._answers_apart):
             return await self._refused(request, response)
         return response
@@ -95,11 +94,11 @@ class Watching(httpx2.AsyncClient):
         return response
 
     async def _wants_sign_in(self, request: httpx2.Request, response: httpx2.Response) -> bool:
-        """Whether the server publishes OAuth metadata: its challenge names them, or they are at their usual address."""
+        """Return whether the server publishes OAuth metadata, named by its challenge or at the usual address."""
         if "resource_metadata" in response.headers.get("www-authenticate", ""):
             return True
         for path in dict.fromkeys((_METADATA + request.url.path.rstrip("/"), _METADATA)):
-            # Without our headers: whoever wants a sign-in has no use for them.
+            # Without the configured headers: a server that requires a sign-in has no use for them.
             asking = httpx2.Request(
                 "GET",
                 request.url.copy_with(raw_path=path.encode()),
@@ -120,7 +119,7 @@ class Watching(httpx2.AsyncClient):
         return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
 
     def _lost_before(self, request: httpx2.Request, reason: str) -> None:
-        """The connection is of no more use, and nothing came of this request, which may go by another one."""
+        """Mark the connection as unusable and this request as unsent, so that another connection may carry it."""
         number = _number_of(request)
         if number is not None:
             self._receiver.unsent(number, reason)
@@ -135,7 +134,7 @@ def _answer(request: httpx2.Request, reason: str, more: Mapping[str, bool] | Non
 
 
 def _leads_away(request: httpx2.Request, response: httpx2.Response) -> bool:
-    """Whether a redirect leaves the host, or would cost the request's body; only others are followed."""
+    """Return whether a redirect leaves the host or would drop the request's body. Only other redirects are followed."""
     following = response.next_request
     if following is None or following.method != request.method:
         return True
@@ -145,7 +144,7 @@ def _leads_away(request: httpx2.Request, response: httpx2.Response) -> bool:
 
 
 def _number_of(request: httpx2.Request) -> object:
-    """Which request of the protocol it carries; None where it carries something else or nothing."""
+    """Return the id of the protocol request that an HTTP request carries; None where it carries none."""
     if request.method != "POST":
         return None
     message: object = json.loads(request.content)
@@ -161,7 +160,7 @@ def _phrase(status: int) -> str:
 
 
 class Remote:
-    """A connection to a server elsewhere."""
+    """A connection to a remote server."""
 
     process_id = None
 
@@ -178,7 +177,7 @@ class Remote:
             return False
         metadata = ClientMessageMetadata(headers=dict(headers)) if headers else None
         outgoing = SessionMessage(mcp_types.jsonrpc_message_adapter.validate_python(message), metadata)
-        # Sent in the caller's context, by which what comes back on this request's own answer is known to belong to it.
+        # Sent in the caller's context, by which messages on this request's own answer are known to belong to it.
         task = asyncio.get_running_loop().create_task(self._send(outgoing), context=contextvars.copy_context())
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
@@ -203,11 +202,11 @@ class Remote:
         return ()
 
     def refused(self) -> str | None:
-        """What the server refused our requests with below the protocol, such as a missing key."""
+        """The reason for which the server refused requests below the protocol level, such as a missing key."""
         return self._client.refused
 
     async def run(self, ready: asyncio.Future[None]) -> None:
-        """Holds the connection until it is lost or left; `ready` is settled as soon as it can be used, or cannot."""
+        """Run the connection until it is lost or closed; `ready` is settled once it can be used, or has failed."""
         reason = "closed the connection"
         try:
             async with self._transport() as (read, write):
@@ -224,7 +223,7 @@ class Remote:
                         reading.result()
                     reading.cancel()
                     leaving.cancel()
-        except Exception as error:  # noqa: BLE001 - the SDK raises groups of whatever its tasks met; all mean the same
+        except Exception as error:  # noqa: BLE001 - the SDK raises groups of its tasks' errors; all mean the same
             reason = self._client.refused or _reason(error)
         finally:
             self._receiver.lost(reason)
@@ -247,7 +246,7 @@ class Remote:
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        """The client that there is, whatever the SDK would have it be."""
+        """Return the one HTTP client, whatever the SDK requests."""
         del headers, timeout, auth
         return self._client
 
@@ -267,7 +266,7 @@ class Remote:
                     context.run(self._receiver.received, _plain(item.message))
 
     async def leave(self, running: asyncio.Task[None]) -> None:
-        """Says farewell, bounded, and lets go."""
+        """End the session on the server within a time limit, and close the connection."""
         self._leave.set()
         with anyio.CancelScope(shield=True):
             await asyncio.wait({running}, timeout=_LEAVING)
@@ -278,7 +277,7 @@ class Remote:
 
 
 def _plain(message: mcp_types.JSONRPCMessage) -> Message:
-    """A message of the SDK as the mapping it was, without copying what is in it."""
+    """Convert an SDK message to a plain mapping without copying its contents."""
     match message:
         case mcp_types.JSONRPCRequest():
             return {"id": message.id, "method": message.method, "params": message.params}
@@ -292,7 +291,7 @@ def _plain(message: mcp_types.JSONRPCMessage) -> Message:
 
 
 def _reason(error: BaseException) -> str:
-    """What the innermost error means; its own text may name the URL."""
+    """Describe the innermost error; its own text may contain the URL."""
     if isinstance(error, BaseExceptionGroup):
         return _reason(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
     if isinstance(error, httpx2.SSEError):
@@ -302,7 +301,7 @@ def _reason(error: BaseException) -> str:
 
 @asynccontextmanager
 async def open_remote(server: Server, receiver: Receiver) -> AsyncGenerator[Remote]:
-    """Connects; the connection lives in a task of its own, so that what it dies of reaches nobody else as an error."""
+    """Open a connection; it runs in a task of its own, so that its failure does not raise elsewhere."""
     loop = asyncio.get_running_loop()
     remote = Remote(server, receiver)
     ready: asyncio.Future[None] = loop.create_future()

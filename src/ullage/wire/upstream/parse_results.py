@@ -1,12 +1,12 @@
-"""Reading of a server's raw JSON.
+"""Parsing of a server's raw JSON.
 
 Lists and results are read as they came, never through typed models: one definition without `type` must not cost a whole
-list, nor a block of an unknown kind a whole reply. What cannot be meant is left out with a note; nothing here raises.
-Nothing is sent from here, and no schema is judged beyond its outermost shape.
+list, nor a block of an unknown kind a whole reply. What is unusable is left out with a note; nothing here raises.
+Nothing is sent from here, and a schema is checked only at its outermost level.
 
 A client that reads lists through types refuses the whole list for one hint that is not a boolean. Parts that the
-protocol knows and that are not what it says are left out here, by name; what it does not know passes. The parts that a
-thing cannot do without are its reader's affair. Pure.
+protocol defines and whose type is wrong are therefore left out here, by name; unknown parts pass. Each reader checks
+its own mandatory parts.
 """
 
 import hashlib
@@ -54,25 +54,25 @@ __all__ = [
 ]
 
 _OWN = "dev.ullage/"
-"""Begins the keys of `_meta` under which Ullage itself speaks."""
+"""Prefix of the `_meta` keys that only Ullage writes."""
 
 Fit = Callable[[Json], Json]
-"""What can be kept of a part: the part itself, less of it, or None for nothing."""
+"""Filter of a part: returns the part itself, less of it, or None for nothing."""
 
 
 def passed_on(meta: Mapping[str, Json]) -> dict[str, Json]:
-    """A `_meta` without what only Ullage may say."""
+    """Return a `_meta` without the keys that only Ullage may write."""
     return {key: value for key, value in meta.items() if not key.startswith(_OWN)}
 
 
 def fitted(raw: dict[str, Json], fits: Mapping[str, Fit]) -> tuple[dict[str, Json], list[str]]:
-    """The mapping without the parts that cannot be meant, and their names; the very same where all can."""
+    """Return the mapping without its invalid parts, and their names; the same object where all are valid."""
     kept = {key: None if value is None else fits[key](value) for key, value in raw.items() if key in fits}
     changed = [key for key, value in kept.items() if value is None or value is not raw[key]]
     if not changed:
         return raw, []
     whole = {key: kept.get(key, value) for key, value in raw.items() if key not in kept or kept[key] is not None}
-    # A null says nothing, and keys of ours are nothing to tell people of.
+    # A null has no content, and Ullage's own keys are dropped silently.
     return whole, [key for key in changed if raw[key] is not None and (key != "_meta" or kept[key] is None)]
 
 
@@ -109,7 +109,7 @@ def _among(*words: str) -> Fit:
 
 
 def _list_of(*words: str) -> Fit:
-    """A list of texts, of these where any are named."""
+    """Return the filter for a list of texts, limited to `words` where any are given."""
 
     def fit(value: Json) -> Json:
         items = value if isinstance(value, list) else [None]
@@ -123,7 +123,7 @@ def _with(fits: Mapping[str, Fit]) -> Fit:
 
 
 def _each_with(name: str, fits: Mapping[str, Fit]) -> Fit:
-    """A list of objects that have a text of that name; others are left out of it."""
+    """Return the filter for a list of objects with a text under that name; other items are left out."""
 
     def fit(value: Json) -> Json:
         if not isinstance(value, list):
@@ -154,7 +154,7 @@ TOOL: Mapping[str, Fit] = {
     "execution": _with({"taskSupport": _among("forbidden", "optional", "required")}),
 }
 RESOURCE: Mapping[str, Fit] = {**_ANY, "annotations": _NOTES, "mimeType": _text, "size": _whole_number}
-"""Also of a template, and of a link to a resource."""
+"""Also for a template, and for a link to a resource."""
 PROMPT: Mapping[str, Fit] = {
     **_ANY,
     "arguments": _each_with("name", {"title": _text, "description": _text, "required": _flag}),
@@ -163,37 +163,39 @@ BLOCK: Mapping[str, Fit] = {"annotations": _NOTES, "_meta": _meta}
 
 INPUT_REQUIRED = "input_required"
 _COMPLETE = "complete"
-"""The protocol's word for a result that asks before it can answer."""
+"""The protocol's word for a finished result; `INPUT_REQUIRED` is the one for a result that needs input first."""
 
 _DEEPEST = 100
-"""Levels of nesting beyond which a definition would break those who walk it; real ones have some twenty."""
+"""Maximum nesting of a definition; deeper ones would break code that walks them, and real ones have some twenty
+levels."""
 _VALUES, _LETTERS = 20_000, 400_000
-"""JSON values and characters of a definition beyond which a tool is listed by its name and first sentence. The largest
-of 2,638 recorded definitions has 89,000 characters."""
+"""JSON values and characters of a definition beyond which a tool is listed with its name and first sentence only. The
+largest of 2,638 recorded definitions has 89,000 characters.
+"""
 _SENTENCES = 1_000
-"""Characters that are kept of such a tool's description."""
+"""Maximum characters of such a tool's description."""
 _META_VALUES, _META_LETTERS = 2_000, 200_000
 """JSON values and characters of a result's metadata beyond which members of it are left out."""
 _LEFT_OUT = "dev.ullage/left_out"
-"""Key of `_meta` under which the names of members that were left out are listed."""
+"""Key of `_meta` that lists the names of members that were left out."""
 _ITEM_VALUES, _ITEM_LETTERS = 2_000, 100_000
-"""The same for a prompt, a resource or a template, of which then only names and addresses are kept."""
+"""The same limits for a prompt, a resource or a template; beyond them only names and addresses are kept."""
 _MOST_ITEMS = {"name": 2_000, "uri": 5_000, "uriTemplate": 200}
-"""Prompts, resources and templates that are listed of one server."""
+"""Maximum prompts, resources and templates listed of one server."""
 _LIST_LETTERS = 4_000_000
 """Characters of such a list beyond which the rest of it is left out."""
 _ITEM_KEYS = ("name", "uri", "uriTemplate", "mimeType", "size")
 _BLOCKS = 2_000
-"""Content blocks beyond which texts are joined, and other blocks left out; also messages and contents that are kept."""
+"""Content blocks beyond which texts are joined and other blocks left out; also the limit of messages and contents."""
 _COMPLETIONS = 100
-"""Values of a completion, as many as the protocol allows."""
+"""Maximum values of a completion, as in the protocol."""
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-"""Says who answered on this hop; on the next it is Ullage."""
+"""Names the server that answered on this hop; on the next hop it is Ullage."""
 _KNOWN = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "annotations"})
 
 
 def as_object(value: object) -> dict[str, Json]:
-    """A mapping as it is, anything else as an empty one."""
+    """Return a mapping as it is, anything else as an empty one."""
     return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
 
 
@@ -202,7 +204,7 @@ def as_text(value: object) -> str | None:
 
 
 def listing_of(tools: Iterable[Tool]) -> Listing:
-    """The tools with a revision made of all that their definitions say, in their order."""
+    """Return the tools as a listing whose revision is a hash of their definitions, in order."""
     held = tuple(tools)
     digest = hashlib.sha256()
     for tool in held:
@@ -212,7 +214,7 @@ def listing_of(tools: Iterable[Tool]) -> Listing:
 
 
 def read_tools(items: Iterable[Json], note: Callable[[str], None]) -> tuple[Tool, ...]:
-    """The tools that can be meant; `note` is told of every other."""
+    """Return the usable tools; `note` is called for every other."""
     found: dict[str, Tool] = {}
     for item in items:
         tool = _read_tool(item, note)
@@ -232,7 +234,7 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
             f"lists the tool `{_short(name)}` with a definition of more than {_VALUES:,} values or {_LETTERS:,} "
             "characters; it is shown by its name and first sentence, and its arguments are not checked"
         )
-        # What is kept of a definition that is too large to work with: enough to choose the tool and to call
+        # Of a definition that is too large to process, keep enough to choose the tool and to call
         # it.
         description, annotations = as_text(raw.get("description")), raw.get("annotations")
         kept: dict[str, Json] = {"name": raw["name"], "inputSchema": {"type": "object"}}
@@ -285,7 +287,7 @@ def _inside(value: Json) -> Iterable[Json]:
 
 
 def _input_schema(schema: Json) -> tuple[JsonObject | None, str | None]:
-    """A schema of an object, and what was wrong with the one that came; no schema where nothing can be made of it."""
+    """Return a schema of type object, and what was wrong with the original; None where the schema is unusable."""
     if schema is None:
         return {"type": "object"}, "no input schema; it is taken to have no parameters"
     if not isinstance(schema, dict):
@@ -301,7 +303,7 @@ def _input_schema(schema: Json) -> tuple[JsonObject | None, str | None]:
 
 
 def _mended(schema: dict[str, Json]) -> dict[str, Json]:
-    """The schema with its outermost keys of the kinds that every client's reader insists on."""
+    """Return the schema with its outermost keys of the types that every client requires."""
     mended: dict[str, Json] = {**schema, "type": "object"}
     if not isinstance(schema.get("$schema", ""), str):
         del mended["$schema"]
@@ -317,9 +319,9 @@ def _mended(schema: dict[str, Json]) -> dict[str, Json]:
 
 
 def read_items(items: Sequence[Json], key: str, note: Callable[[str], None]) -> tuple[JsonObject, ...]:
-    """The resources, templates or prompts that have their `key`; the first of several that share one.
+    """Return the resources, templates or prompts that have their `key`; the first of several with the same one.
 
-    A list that is too long to work with is cut: what is not listed can still be read by its address.
+    A list that is too long is cut: what is not listed can still be read by its address.
     """
     most, left = _MOST_ITEMS[key], _LIST_LETTERS
     found: dict[str, JsonObject] = {}
@@ -338,7 +340,7 @@ def read_items(items: Sequence[Json], key: str, note: Callable[[str], None]) -> 
 
 
 def _letters(value: Json | JsonObject) -> int:
-    """The characters of a value that is known to be small."""
+    """Return the characters of a value that is known to be small."""
     if isinstance(value, Mapping):
         return sum(len(key) + _letters(inner) for key, inner in value.items())
     if isinstance(value, list):
@@ -380,7 +382,7 @@ def _raw_meta(result: Mapping[str, Json]) -> JsonObject:
 
 
 def _smaller_meta(meta: dict[str, Json]) -> dict[str, Json]:
-    """The members that are small enough to pass on, in their order, and the names of some of the others."""
+    """Return the members that are small enough to pass on, in order, and the names of some of the others."""
     kept: dict[str, Json] = {}
     left_out: list[Json] = []
     for key, value in itertools.islice(meta.items(), _META_VALUES):
@@ -394,7 +396,7 @@ def _smaller_meta(meta: dict[str, Json]) -> dict[str, Json]:
 def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
     content = result.get("content")
     if content is None and "toolResult" in result:
-        # What the protocol's first drafts answered with; some servers still do.
+        # The form of the protocol's first drafts; some servers still use it.
         content = result["toolResult"]
     if content is None:
         return ()
@@ -403,7 +405,7 @@ def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
 
 
 def _joined(items: Sequence[Json]) -> list[Json]:
-    """Blocks too many to be handed on one by one: their texts as one, then the others as far as there is room."""
+    """Reduce blocks too numerous to pass on singly: their texts as one block, then the others up to the limit."""
     texts = [item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
     others = [item for item in items if not (isinstance(item, dict) and isinstance(item.get("text"), str))]
     joined: list[Json] = [{"type": "text", "text": "\n".join(cast("list[str]", texts))}] if texts else []
@@ -459,7 +461,7 @@ def _read_message(message: dict[str, Json]) -> JsonObject:
 
 
 def read_completion(result: Mapping[str, Json]) -> JsonObject:
-    """At most as many values as the protocol allows; what else it says only where that is small."""
+    """Return at most as many values as the protocol allows; other members only where they are small."""
     completion = as_object(result.get("completion"))
     values = completion.get("values")
     listed = values if isinstance(values, list) else []
@@ -472,14 +474,14 @@ def read_completion(result: Mapping[str, Json]) -> JsonObject:
 
 
 def _objects(value: Json) -> tuple[list[dict[str, Json]], int]:
-    """The objects in a list, as many as are kept, and how many items were not looked at."""
+    """Return the objects in a list up to the limit, and how many items were not looked at."""
     items = value if isinstance(value, list) else []
     kept = [item for item in items[:_BLOCKS] if isinstance(item, dict)]
     return kept, max(0, len(items) - _BLOCKS)
 
 
 def introduction_of(info: object, instructions: object, *, otherwise: str) -> Introduction:
-    """What a server said of itself; `otherwise` is its name where it gave none."""
+    """Return what a server declared about itself; `otherwise` is its name where it declared none."""
     said = as_object(info)
     return Introduction(
         name=as_text(said.get("name")) or otherwise,

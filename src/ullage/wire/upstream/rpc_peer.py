@@ -1,26 +1,27 @@
-"""Our end of a connection to a server: requests with their answers, time limits, progress and cancelling.
+"""Ullage's end of a connection to a server: requests with their answers, time limits, progress and cancellation.
 
 The SDK's dispatcher does the same at more than twice the cost (a memory stream, a task and a typed message for each
-call), and every call of the gateway passes here. It knows no method but those of cancelling and of progress. It starts
-and reads nothing itself.
+call), and every call of the gateway passes through here. This module knows no methods but those of cancellation,
+progress, roots and the server's own requests and notifications. It starts no process and reads no stream.
 
-How long the server has been silent, when the caller's patience ends, and what is to be told to the caller before the
-answer is. It neither sends nor reads messages.
+`Waiting` is a sent request: it tracks how long the server has been silent, when the caller's deadline passes, and which
+notifications must reach the caller before the answer does.
 
-Side by side, at most so many at once, each exactly once, until the server withdraws it. What they ask for, and of whom,
-is decided by whoever answers them; a refusal goes back as an error of the protocol that names the request.
+`Questions` answers the server's own requests concurrently up to a limit, each exactly once, until the server withdraws
+it. A refusal is returned as a protocol error that names the request.
 
-Where it provably did not, the connection says so with this error, and the request may go by another connection. Any
-other failure leaves the question open, and nothing is sent twice.
+A request that provably did not reach the server fails with `Unsent`, and may be sent by another connection. After any
+other failure the outcome is unknown, and nothing is sent twice.
 
-A question in the middle of a call goes to that call's client, a log message too; a change goes to whoever watches. Over
-HTTP the server's message says to which request it belongs; over a pipe it is guessed only where no guess can be wrong.
-It does not talk to clients: a call brings its own way of asking them.
+`Routing` selects the client for what the server sends: a question in the middle of a call goes to that call's client,
+and so does a log message; a change notification goes to the listeners. Over HTTP the server's message states to which
+request it belongs; over a pipe this is inferred only where it cannot be wrong. Each call brings its own function for
+asking its client.
 
-A server of the earlier era may ask as soon as it is greeted, when no call is open that would say whose folders are
-meant. The question then waits for the next request that has a client behind it, and that request waits for the answer:
-a server that knows no folders would refuse it. What has been asked is answered even where the call that led to it has
-ended meanwhile. It does not know what folders are.
+A server of the earlier era may ask for the folders (`roots/list`) as soon as the handshake is done, when no open call
+identifies the client whose folders are meant. `Roots` keeps the question until the next request with a client behind
+it, and that request waits for the answer: a server that knows no folders would refuse it. The question is answered even
+if the call that led to it has ended meanwhile.
 """
 
 import asyncio
@@ -73,7 +74,7 @@ _UNSUPPORTED = {
     "sampling/createMessage": "Sampling not supported",
     "roots/list": "List roots not supported",
 }
-"""What clients without the ability answer by themselves: servers know these words."""
+"""Error texts that clients without the ability use themselves, since servers recognise them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +82,7 @@ class Questions:
     """The requests of a server that are being answered."""
 
     answer: Callable[[str, Message], Awaitable[Message]]
-    """Method and params to result; raises a `UllageError` to refuse."""
+    """Takes method and params and returns the result; raises a `UllageError` to refuse."""
     _open: dict[int | str, asyncio.Task[None]] = field(default_factory=dict[int | str, asyncio.Task[None]])
 
     def asked(self, number: int | str, method: str, params: Message, post: Post) -> None:
@@ -106,7 +107,7 @@ class Questions:
             post(
                 error_response(number, METHOD_NOT_FOUND, f"`{method}` is refused: {error.message}", dict(error.wire()))
             )
-        except Exception as error:  # noqa: BLE001 - whatever went wrong in asking, the server must not wait for ever
+        except Exception as error:  # noqa: BLE001 - whatever fails, the server must get an answer
             post(error_response(number, INTERNAL_ERROR, f"`{method}` failed: {type(error).__name__}"))
         else:
             post({"jsonrpc": "2.0", "id": number, "result": result})
@@ -117,7 +118,7 @@ class Questions:
             task.cancel()
 
     async def close(self) -> None:
-        """Stops answering."""
+        """Cancel the requests that are being answered."""
         tasks = list(self._open.values())
         for task in tasks:
             task.cancel()
@@ -126,44 +127,45 @@ class Questions:
 
 
 class Unsent(SourceFailed):
-    """The connection was found dead before anything was sent on it, or was refused by a server that did nothing."""
+    """Nothing was sent because the connection was dead, or the server refused the request without acting on it."""
 
 
 Answer = dict[str, Any]
 
 _UNTOLD = 256
-"""How many notifications are kept for a caller who is slower than the server; older ones are let go."""
+"""Maximum queued notifications for a caller that is slower than the server; older ones are dropped."""
 _LAST_WORDS = 1.0
-"""Seconds in which what came before the answer is still told before it."""
+"""Seconds to deliver notifications that came before the answer, before the answer itself."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Waiting:
-    """A request and its answer to come."""
+    """A sent request that waits for its answer."""
 
     number: int | str
     method: str
     asked: Asked | None
-    """On whose behalf; None for what we want to know ourselves."""
+    """The caller's request; None for a request of Ullage's own."""
     answer: asyncio.Future[Answer]
     silence: float
-    """Seconds without a sign of life after which it is given up; infinite for never."""
+    """Seconds without a sign of life from the server after which it is given up; infinite for never."""
     heard: float
-    """When the server last gave a sign of life."""
+    """Time of the server's last sign of life."""
     progress: Progress | None = None
     cancellable: bool = True
     questions: int = 0
-    """How many things the server has asked in the middle of it; while it waits for them it is not silent."""
+    """Number of open questions from the server during this request; while it waits for them it does not count as
+    silent."""
     _untold: deque[Callable[[], Awaitable[None]]] = field(default_factory=lambda: deque(maxlen=_UNTOLD))
     _telling: asyncio.Task[None] | None = None
 
     @property
     def due(self) -> float:
-        """When it is given up, on the event loop's clock, unless the server gives a sign of life before."""
+        """Time at which the request is given up, on the event loop's clock, without a further sign of life."""
         return min(self.heard + self.silence, self._deadline())
 
     def find_overdue(self, now: float) -> str | None:
-        """Why it is to be given up by now; None where it is not."""
+        """Return why the request has to be given up now; None where it does not."""
         if self.questions:
             self.heard = now
         if now >= self._deadline():
@@ -176,27 +178,27 @@ class Waiting:
         return math.inf if self.asked is None or self.asked.deadline is None else self.asked.deadline
 
     def progressed(self, params: dict[str, Any]) -> None:
-        """Tells the caller how far it is, where the caller wants to know and the server says it in numbers."""
+        """Report progress to the caller, if the caller wants it and the server sent numbers."""
         progress, done, total, word = self.progress, params.get("progress"), params.get("total"), params.get("message")
         if progress is not None and isinstance(done, int | float):
             of = total if isinstance(total, int | float) else None
             self.tell(lambda: progress(done, of, word if isinstance(word, str) else None))
 
     def tell(self, one: Callable[[], Awaitable[None]]) -> None:
-        """Tells the caller something, in order, without holding up whoever reads the server's messages."""
+        """Queue a notification for the caller; they are delivered in order without blocking the reader of messages."""
         self._untold.append(one)
         if self._telling is None:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def _tell(self) -> None:
         while self._untold:
-            # A caller who is gone, or who fails at hearing, must not cost the server's other callers anything.
+            # A caller that is gone, or whose delivery fails, must not affect the server's other callers.
             with suppress(Exception):
                 await self._untold.popleft()()
         self._telling = None
 
     async def told(self) -> None:
-        """Waits, bounded, until what came before the answer has been told."""
+        """Wait, within a limit, until the notifications that came before the answer are delivered."""
         telling = self._telling
         if telling is not None:
             await asyncio.wait({telling}, timeout=_LAST_WORDS)
@@ -205,31 +207,31 @@ class Waiting:
         if self._telling is not None:
             self._telling.cancel()
         if self.answer.done() and not self.answer.cancelled():
-            # Looked at, so that the event loop does not report a failure that came as the caller was leaving.
+            # Retrieve the exception, so that the event loop does not report it as unhandled.
             self.answer.exception()
 
 
 ROOTS = "roots/list"
 _AFTER_GREETING = 0.05
-"""Seconds that a server just greeted has for the question, before the first request is sent."""
+"""Seconds after the handshake in which the server may ask, before the first request is sent."""
 _ASKED_AGAIN = 1.0
-"""Seconds for the question to be put again by a server that has given it up and is told to."""
+"""Seconds in which a server that gave up the question and was reminded may ask again."""
 _ANSWERING = 10.0
-"""Seconds for a client to answer: it looks up what it knows, and asks nobody."""
+"""Seconds for a client to answer; it looks up its folders and asks no user."""
 _TAKING_IN = 0.1
-"""Seconds that a server has to make something of the answer."""
+"""Seconds that a server gets to process the answer."""
 _BLOCKING = 2.0
-"""Seconds after which a server that answers nothing else is taken to wait for this."""
+"""Seconds after which a server that answers nothing else is assumed to be blocked by this question."""
 
 
 @dataclass(slots=True, eq=False)
 class Roots:
-    """The question for folders on one connection."""
+    """The server's question for folders (`roots/list`) on one connection."""
 
     expected: bool = False
-    """Whether the server was greeted just now, and may be about to ask."""
+    """Whether the handshake has just finished, so that the server may be about to ask."""
     remind: Callable[[], None] = lambda: None
-    """Tells the server that it may ask anew."""
+    """Tells the server that it may ask again."""
     patience: float = _ANSWERING
     blocking: float = _BLOCKING
     _given_up: bool = False
@@ -240,7 +242,11 @@ class Roots:
     _settling: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def hold(self, params: Message, is_blocking: Callable[[], bool]) -> JsonObject:
-        """The answer of whichever client calls next; refused where the server lets other requests wait for it."""
+        """Wait for the next client that calls, and return its answer.
+
+        Raises:
+            ClientCannot: The server blocks other requests until this one is answered.
+        """
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._waiting[answer] = params
         self._came.set()
@@ -255,11 +261,11 @@ class Roots:
         return answer.result()
 
     def is_open(self) -> bool:
-        """Whether a request must be settled with before it is sent: nearly never."""
+        """Return whether a request must call `settle` before it is sent; rarely so."""
         return self.expected or self._given_up or bool(self._waiting) or self._settling.locked()
 
     async def settle(self, asked: Asked) -> None:
-        """Answers, by the client behind a request, what the server wants to know before it is sent that request."""
+        """Answer the server's pending questions by the client behind a request, before that request is sent."""
         if asked.ask is None:
             return
         async with self._settling:
@@ -269,7 +275,7 @@ class Roots:
                 ask = asked.ask
                 try:
                     settle = partial(answer.set_result, await self.ask(ask, params))
-                except Exception as error:  # noqa: BLE001 - whatever went wrong in asking, it is the server that is told so
+                except Exception as error:  # noqa: BLE001 - whatever fails, the server must get an answer
                     settle = partial(answer.set_exception, error)
                 if not answer.done():
                     settle()
@@ -277,7 +283,7 @@ class Roots:
                 await asyncio.sleep(_TAKING_IN)
 
     async def _listen(self, asked: Asked) -> None:
-        """Gives a server that may be about to ask a moment to do so, where the client could answer."""
+        """Wait a moment for a server that may be about to ask, if the client could answer."""
         expected, self.expected = self.expected, False
         if self._waiting or "roots" not in asked.capabilities or not (expected or self._given_up):
             return
@@ -290,7 +296,7 @@ class Roots:
         come.cancel()
 
     async def ask(self, ask: Ask, params: Message) -> JsonObject:
-        """The client's answer, in time or not at all."""
+        """Return the client's answer; raises `ClientCannot` after the time limit."""
         try:
             async with asyncio.timeout(self.patience):
                 return await ask(ROOTS, params)
@@ -299,14 +305,15 @@ class Roots:
 
 
 RELATED: ContextVar[Waiting | None] = ContextVar("ullage_related_request", default=None)
-"""The request under which a message was sent. Over HTTP the server's questions come on the answer to the request they
-belong to, and the SDK's transport hands them on in the context of whoever sent that."""
+"""The request under which a message was sent. Over HTTP the server's questions arrive on the answer to the request they
+belong to, and the SDK's transport delivers them in the context of that request's sender.
+"""
 
 UNREACHABLE = "dev.ullage/unreachable"
-"""Marks, in an error's data, one that the transport made because the server could not be reached."""
+"""Marks, in an error's data, an error made by the transport because the server could not be reached."""
 
 SIGN_IN = "dev.ullage/sign_in"
-"""Marks, beside that one, an error for want of a sign-in."""
+"""Marks, beside `UNREACHABLE`, an error for want of a sign-in."""
 _FIRST_OWN = 1 << 20
 _LONGEST_MESSAGE = 20_000
 """Characters of a server's error message that are passed on."""
@@ -315,49 +322,52 @@ _DATA_VALUES, _DATA_LETTERS = 2_000, 50_000
 
 
 class Channel(Protocol):
-    """Something that carries messages to a server."""
+    """Sends messages to a server."""
 
     def post(self, message: Message, headers: Mapping[str, str] | None = None) -> bool:
-        """Sends without waiting; False where it cannot be sent. Raises `ValueError` for what is not JSON."""
+        """Send without waiting; return False where it cannot be sent. Raises `ValueError` for what is not JSON."""
         ...
 
 
 class Receiver(Protocol):
-    """Where a channel hands in what comes."""
+    """Receives what a channel reads."""
 
     def received(self, message: object) -> bool:
-        """Whether that was a message of the protocol at all."""
+        """Process a message; return False if it is not a message of the protocol."""
         ...
 
     def lost(self, reason: str) -> None: ...
 
     def unsent(self, number: object, reason: str) -> None:
-        """A request that is known not to have reached the server, or to have been refused by one that did nothing."""
+        """Fail a request that did not reach the server, or that the server refused without acting on it."""
         ...
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Peer(Endpoint[Waiting]):
-    """Our end of a connection."""
+    """Ullage's end of a connection."""
 
     server: str
-    """The server's name, for messages to people."""
+    """The server's name, for messages to the user."""
     questions: Questions
     heard: Callable[[str, Message], None]
-    """Told of the server's notifications."""
+    """Called with the server's notifications."""
     last_words: Callable[[], str] = str
-    """What the server said last on standard error, where there is such a thing."""
+    """Returns the server's last output on standard error, where there is one."""
     printed: Callable[[], str] = str
-    """What it printed in place of messages, where it sent none."""
+    """Returns what the server printed in place of messages, where it sent none."""
     advice: str = ""
-    """What to do when the connection is gone."""
+    """What to do when the connection is lost."""
     channel: Channel | None = None
     _reason: str | None = None
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
     _own_number: int = _FIRST_OWN
-    """Of the last request of our own. Those of clients are numbered from the greeting on, as if it were theirs."""
+    """Number of Ullage's last own request.
+
+    Clients' requests are numbered from the handshake on, as if it were theirs.
+    """
     _timer: asyncio.TimerHandle | None = None
-    """Set for the earliest request to be given up, or earlier: one timer for all costs a call next to nothing."""
+    """Set for the earliest due request, or earlier: one timer for all costs a call next to nothing."""
 
     async def request(  # noqa: PLR0913 - a request has that many sides, and one caller
         self,
@@ -371,10 +381,18 @@ class Peer(Endpoint[Waiting]):
         number: int | str | None = None,
         cancellable: bool = True,
     ) -> Answer:
-        """Asks, and waits for the raw result.
+        """Send a request and return the raw result. Cancelling the task cancels the request on the server.
 
-        Raises `ProtocolError` for an error that the server answered, `SourceFailed` where the connection is gone and
-        `DeadlinePassed` where the answer did not come in time. Cancelling the task tells the server.
+        Args:
+            method: The method.
+            params: Its params.
+            silence: Seconds without a sign of life after which the request is given up.
+            asked: The caller's request; None for one of Ullage's own.
+
+        Raises:
+            ProtocolError: The server answered with an error.
+            SourceFailed: The connection is lost.
+            DeadlinePassed: The answer did not come in time.
         """
         loop = asyncio.get_running_loop()
         if number is None:
@@ -409,7 +427,7 @@ class Peer(Endpoint[Waiting]):
 
     def _ask(self, waiting: Waiting, params: Message, headers: Mapping[str, str] | None) -> None:
         if waiting.cancellable:
-            # Always, for a server that reports progress is not silent, whether or not the client wants to hear of it.
+            # Always requested, because a server that reports progress is not silent, even if the client ignores it.
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": waiting.number}}
         message: Message = {"jsonrpc": "2.0", "id": waiting.number, "method": waiting.method, "params": params}
         related = RELATED.set(waiting)
@@ -427,12 +445,12 @@ class Peer(Endpoint[Waiting]):
         self.post(message if params is None else {**message, "params": params}, headers)
 
     def post(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
-        """Sends something that nobody waits for; what cannot be sent is dropped."""
+        """Send a message without waiting; one that cannot be sent is dropped."""
         if self.channel is not None:
             self.channel.post(message, headers)
 
     def _watch(self, due: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Have requests looked at when one of them is due."""
+        """Check the requests when the first of them is due."""
         if due == math.inf or (self._timer is not None and self._timer.when() <= due):
             return
         if self._timer is not None:
@@ -484,8 +502,8 @@ class Peer(Endpoint[Waiting]):
 
     def take_request(self, number: int | str, method: str, params: Message) -> None:
         if (echoed := self.find_waiting(number)) is not None and echoed.method == method:
-            # Our own request came back, from a program that repeats what it reads; no server asks what we
-            # ask.
+            # Ullage's own request came back, from a program that repeats its input; no server sends these
+            # methods.
             if not echoed.answer.done():
                 text = f"server `{self.server}` repeats our requests instead of answering them"
                 echoed.answer.set_exception(SourceFailed(text, suggestion="its command starts no MCP server: mend it"))
@@ -509,7 +527,7 @@ class Peer(Endpoint[Waiting]):
             waiting.answer.set_exception(Unsent(f"server `{self.server}` {reason}"))
 
     def lost(self, reason: str) -> None:
-        """The connection is gone; whoever waits for an answer is told so."""
+        """Mark the connection as lost, and fail every waiting request."""
         if self._reason is not None:
             return
         self._reason = reason
@@ -557,28 +575,28 @@ _CHANGES = {
     "notifications/prompts/list_changed": Change("prompts", is_announced=True),
 }
 _OF_A_CALL = frozenset({"notifications/message", "notifications/elicitation/complete"})
-"""Notifications for the client whose call they belong to."""
+"""Notifications for the client to whose call they belong."""
 _MOST_CHANGES = 1000
-"""Different changes told of in one turn of the event loop; a server that names more is not believed."""
+"""Maximum different changes announced per turn of the event loop; any further ones are ignored."""
 
 
 @dataclass(slots=True, eq=False)
 class Routing:
-    """Who is open to be asked or told on one connection."""
+    """Selects the client or listeners for the messages of one connection's server."""
 
     waiting: Mapping[int | str, Waiting]
     """The open requests, oldest first."""
     acknowledged: Callable[[Message], None] = lambda _: None
-    """Told when the server has begun to announce changes."""
+    """Called when the server confirms that it will announce changes."""
     roots: Roots = field(default_factory=Roots)
     _only: Asked | None = None
-    """The last request of the one session that has made requests so far."""
+    """The last request, if all requests so far came from one session."""
     _is_common: bool = False
-    """Whether several sessions have."""
+    """Whether requests came from several sessions."""
     _listeners: dict[object, Listener] = field(default_factory=dict[object, Listener])
     _changes: dict[Change, None] = field(default_factory=dict[Change, None])
     _late: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
-    """What is being told to a client none of whose calls is open."""
+    """Notifications being delivered to a client that has no open call."""
 
     def watch(self, listener: Listener) -> Callable[[], None]:
         ticket = object()
@@ -590,7 +608,7 @@ class Routing:
         return stop
 
     async def answer(self, method: str, params: Message) -> Message:
-        """Asks the client to whose call the question belongs."""
+        """Ask the client to whose call the question belongs."""
         if method not in _QUESTIONS:
             raise ProtocolError(f"`{method}` is not known here", number=METHOD_NOT_FOUND)
         waiting = self._related()
@@ -609,7 +627,8 @@ class Routing:
             waiting.questions -= 1
 
     def note(self, asked: Asked) -> None:
-        """Remembers whose connection it is: what is over only after a call has ended still has its client."""
+        """Record the session that uses the connection, so that messages after the end of a call still reach its
+        client."""
         before, self._only = self._only, asked
         if before is not None and (before.caller.principal, before.caller.session) != (
             asked.caller.principal,
@@ -635,7 +654,7 @@ class Routing:
             self.announce(_CHANGES[method])
 
     def announce(self, change: Change) -> None:
-        """Tells the listeners at the event loop's next turn, once for however often it was said."""
+        """Notify the listeners at the event loop's next turn, once for repeated announcements."""
         if not self._changes:
             asyncio.get_running_loop().call_soon(self._announce)
         if len(self._changes) < _MOST_CHANGES:
@@ -648,11 +667,12 @@ class Routing:
                 listener(change)
 
     def _are_called(self) -> bool:
-        """Whether a client's request is open."""
+        """Return whether a client's request is open."""
         return any(one.asked is not None and not one.answer.done() for one in self.waiting.values())
 
     def _related(self) -> Waiting | None:
-        """The request that a message belongs to: the one it came with, else the newest where all are one session's."""
+        """Return the request to which a message belongs: that of its context, else the newest if all are of one
+        session."""
         related = RELATED.get()
         if related is not None and self.waiting.get(related.number) is related:
             return related
@@ -662,7 +682,7 @@ class Routing:
 
 
 async def _while_open(waiting: Waiting, asking: Awaitable[JsonObject]) -> JsonObject:
-    """The client's answer, unless the call it belongs to ends before it."""
+    """Return the client's answer; raises `ClientCannot` if the call ends first."""
     task = asyncio.ensure_future(asking)
     try:
         await asyncio.wait({task, waiting.answer}, return_when=asyncio.FIRST_COMPLETED)

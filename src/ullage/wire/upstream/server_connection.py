@@ -1,15 +1,15 @@
-"""A connection to an MCP server as a source, in either protocol era.
+"""A connection to an MCP server as a source of tools, resources and prompts, in either protocol era.
 
-A source of tools, resources and prompts that speaks whichever era the server does and reads its answers raw. It
-lives as long as the connection: opening it, starting it again, sharing it and deciding when to give it up are for
-others.
+The source uses the era that the server supports and reads its answers raw. It lives as long as the connection; opening,
+restarting and sharing it, and deciding when to give it up, are done elsewhere.
 
-Two eras: the stateless one of 2026-07-28, found by `server/discover`, and the handshake ones before it. Both are asked
-for where the server hesitates, and the first good answer decides: a server that takes long to start is not taken for
-one that does not know the question. It does not start servers, nor decide what to do with one that speaks neither.
+There are two eras: the stateless one of 2026-07-28, found by `server/discover`, and the handshake revisions before it.
+If the server hesitates, both are requested and the first good answer decides, so that a server that is slow to start is
+not mistaken for one that does not know the request.
 
-By a request, `subscriptions/listen`, that is answered only when the server stops announcing. It is kept open, asked
-again when it ends, and replaced when other resources are to be followed. Not being able to is a note, never an error.
+Changes are announced by the request `subscriptions/listen`, which is answered only when the server stops announcing. It
+is kept open, repeated when it ends, and replaced when other resources are to be followed. A failure of it is a note,
+never an error.
 """
 
 import asyncio
@@ -90,37 +90,37 @@ __all__ = [
 ]
 
 HESITATION = 3.0
-"""Seconds after which a server that has not answered the one question is asked the other as well."""
+"""Seconds after which a server that has not answered the first request gets the other one as well."""
 _NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The param of a method that is repeated in a header."""
+"""By method, the param that is repeated in a header."""
 _INFO: Message = {"name": "ullage", "version": __version__}
 _ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": True}}
-"""Declared where no client is known yet, or several share a connection; what a client then cannot do is refused."""
+"""Abilities declared where no client is known, or several share a connection; what a client then lacks is refused."""
 _RELAYED = ("elicitation", "sampling", "roots", "extensions", "experimental")
-"""Abilities of a client that a server can make use of through Ullage."""
+"""Abilities of a client that a server can use through Ullage."""
 
 
 def era_of(version: str) -> Era:
-    """`stateless` for the revisions found by `server/discover`, `handshake` for those before them."""
+    """Return `stateless` for the revisions found by `server/discover`, `handshake` for those before them."""
     return "stateless" if version in MODERN_VERSIONS else "handshake"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """What a server and we have agreed to speak."""
+    """The protocol revision and capabilities agreed with a server."""
 
     version: str
     introduction: Introduction
     capabilities: JsonObject
     client: ClientDeclaration | None = None
-    """For whom the connection was opened; None for nobody in particular."""
+    """The client for which the connection was opened; None for no particular one."""
 
     @property
     def modern(self) -> bool:
         return self.version in MODERN_VERSIONS
 
     def meta(self, asked: Asked, log_level: str | None) -> Message:
-        """The `_meta` of a request: what the client sent along, and what this era wants to know with each."""
+        """Return the `_meta` of a request: the client's own entries, and what this era requires in each request."""
         meta: Message = {
             key: value
             for key, value in asked.meta.items()
@@ -135,7 +135,7 @@ class Agreement:
         return meta | _envelope(self.version, asked.capabilities, info)
 
     def headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
-        """What a request says of itself in HTTP's own headers."""
+        """Return the HTTP headers that describe a request."""
         headers = {VERSION_HEADER: self.version}
         if self.modern:
             headers[METHOD_HEADER] = method
@@ -169,14 +169,18 @@ async def agree(
     era: Era | None = None,
     client: ClientDeclaration | None = None,
 ) -> Agreement:
-    """Finds out what the server speaks; raises `SourceFailed` where it is nothing we do.
+    """Agree with a server on a protocol revision.
 
     Args:
+        peer: The connection.
         patience: Seconds in which the server must answer.
-        hesitation: Seconds after which a server that does not answer the one question is asked the other as well;
-            None to greet it at once and never ask for the newer era.
-        era: The era to be spoken if the server knows it; the newer one where this is None.
-        client: Whose name and abilities are declared to the server; where this is None, Ullage's own.
+        hesitation: Seconds after which a server that has not answered the first request gets the other one as well;
+            None to send the handshake at once and never ask for the newer era.
+        era: The era to use if the server supports it; the newer one if None.
+        client: The client whose name and abilities are declared to the server; Ullage itself if None.
+
+    Raises:
+        SourceFailed: The server supports no revision known here.
     """
     asking_both = _Asking(peer, patience, client)
     try:
@@ -192,7 +196,7 @@ async def agree(
 
 
 class _Asking:
-    """The two questions, and whichever is answered well first."""
+    """Sends `server/discover` and `initialize`, and takes the first good answer."""
 
     def __init__(self, peer: Peer, patience: float, client: ClientDeclaration | None) -> None:
         self._peer = peer
@@ -204,7 +208,7 @@ class _Asking:
         self._greeting: asyncio.Task[Answer] | None = None
 
     async def discovered(self, hesitation: float) -> Agreement | None:
-        """What discovery found; None where the server knows it not, or has not answered yet."""
+        """Return the result of discovery; None if the server does not know it, or has not answered yet."""
         self._discovering = self._ask(
             "server/discover",
             {"_meta": _envelope(LATEST_MODERN_VERSION, self._abilities, self._info)},
@@ -214,7 +218,7 @@ class _Asking:
         return self._discovery() if self._discovering.done() else None
 
     async def greeted_or_discovered(self) -> Agreement:
-        """The handshake; where the server refuses it, what discovery finds."""
+        """Return the result of the handshake; if the server refuses it, that of discovery."""
         try:
             return await self.settled()
         except ProtocolError as refused:
@@ -224,7 +228,7 @@ class _Asking:
             return found
 
     async def settled(self) -> Agreement:
-        """Greets the server, and takes the greeting or a late discovery, whichever comes well and first."""
+        """Send the handshake, and return its result or that of a late discovery, whichever succeeds first."""
         offer: Message = {
             "protocolVersion": LATEST_HANDSHAKE_VERSION,
             "capabilities": self._abilities,
@@ -245,7 +249,7 @@ class _Asking:
                 return self._greeted(self._greeting.result())
 
     def _ask(self, method: str, params: Message, headers: Mapping[str, str] | None) -> asyncio.Task[Answer]:
-        # The protocol forbids cancelling these two.
+        # The protocol forbids cancelling these two requests.
         asking = self._peer.request(method, params, silence=self._patience, headers=headers, cancellable=False)
         return asyncio.get_running_loop().create_task(asking)
 
@@ -288,7 +292,7 @@ class _Asking:
     def stop(self) -> None:
         for one in (self._discovering, self._greeting):
             if one is not None and not one.cancel() and not one.cancelled():
-                # Looked at, so that the event loop does not report it as forgotten.
+                # Retrieve the exception, so that the event loop does not report it as unhandled.
                 one.exception()
 
 
@@ -304,13 +308,13 @@ class Listen(Protocol):
 
 
 def kinds_announced(capabilities: JsonObject) -> tuple[Kind, ...]:
-    """What a server says it announces the changes of."""
+    """Return the kinds of changes that a server declares to announce."""
     return tuple(kind for kind in _KINDS if as_object(capabilities.get(kind)).get("listChanged") is True)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Listening:
-    """The one open request for changes."""
+    """The open request for announcements of changes."""
 
     listen: Listen
     announce: Callable[[Change], None]
@@ -344,7 +348,7 @@ class Listening:
             await asyncio.wait({self._holding}, timeout=1.0)
 
     async def _replace(self) -> None:
-        """Asks anew before it lets go of the old, so that nothing in between goes unheard."""
+        """Send the new request before ending the old one, so that no change is missed in between."""
         old, number = self._holding, self._number()
         self._holding = asyncio.get_running_loop().create_task(self._hold(number))
         begun = asyncio.get_running_loop().create_task(self._expected[number].wait())
@@ -373,7 +377,7 @@ class Listening:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
             number = self._number()
-            # Whatever changed in between was not heard of.
+            # Changes since the last request ended may have been missed, so every kind is announced.
             for kind in self.kinds:
                 self.announce(Change(kind))
 
@@ -386,16 +390,16 @@ _NOBODY = Asked()
 _PAGES = 1000
 _ITEMS = 100_000
 _TOOLS = 20_000
-"""Tools that are taken of one server."""
+"""Maximum tools read from one server."""
 _BLOCKS = 500
-"""Content blocks of a reply that is read at once."""
+"""Content blocks of a reply up to which it is parsed on the event loop."""
 _NOTES = 100
 _UNDECLARED = 1.0
 """Seconds for a list that the server has not declared."""
 
 
 class Connection(Channel, Protocol):
-    """What a pipe and a remote connection both are."""
+    """The common interface of a pipe and a remote connection."""
 
     @property
     def process_id(self) -> int | None: ...
@@ -409,12 +413,12 @@ class Connection(Channel, Protocol):
     def notes(self) -> tuple[str, ...]: ...
 
     def refused(self) -> str | None:
-        """What our requests were refused with below the protocol."""
+        """The reason for which requests were refused below the protocol level."""
         ...
 
 
 class Upstream:
-    """An open connection."""
+    """An open connection to a server."""
 
     def __init__(
         self, server: Server, peer: Peer, connection: Connection, agreement: Agreement, routing: Routing
@@ -427,9 +431,9 @@ class Upstream:
         self._notes: dict[str, None] = {}
         self._log_level: str | None = None
         self._unanswered: set[str] = set()
-        """Lists that the server did not declare and did not give when asked."""
+        """Lists that the server neither declared nor returned when asked."""
         self._parameter_headers: dict[str, dict[tuple[str, ...], str]] | None = None
-        """Which arguments a tool wants in HTTP's headers too; None before the tools were listed."""
+        """By tool, the arguments that are repeated in HTTP headers; None before the tools were listed."""
         self._listening = Listening(
             listen=self._listen,
             announce=routing.announce,
@@ -459,18 +463,18 @@ class Upstream:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was odd about the server and could be lived with, for people."""
+        """Peculiarities of the server that did no harm, for the user."""
         return (*self._notes, *self._connection.notes())
 
     def stderr_tail(self) -> str:
         return self._connection.stderr_tail()
 
     async def ended(self) -> str:
-        """Returns, with the reason, when the connection is gone."""
+        """Wait until the connection is lost; return the reason."""
         return await self._peer.ended()
 
     async def close(self) -> None:
-        """Stops listening for changes; the connection itself ends with its context."""
+        """Stop listening for changes; the connection itself ends with its context."""
         await self._listening.close()
 
     def watch(self, listener: Listener) -> Callable[[], None]:
@@ -493,7 +497,7 @@ class Upstream:
         except ProtocolError as error:
             if error.number != HEADER_MISMATCH or self._parameter_headers is not None or self._is_local:
                 raise
-            # Refused before it ran: the tool wants arguments in headers, and its definition says which.
+            # Refused before it ran: the tool requires arguments in headers, and its definition says which.
             await self.tools()
             result = await self._ask("tools/call", params, call)
         content = result.get("content")
@@ -539,20 +543,20 @@ class Upstream:
             await self._ask("resources/unsubscribe", {"uri": uri})
 
     async def set_log_level(self, level: str) -> None:
-        """At once where there is a session to set it for, else with every later request."""
+        """Set the log level: at once where there is a session, else with every later request."""
         self._log_level = level
         if not self._agreement.modern and "logging" in self._agreement.capabilities:
             await self._ask("logging/setLevel", {"level": level})
 
     def tell_roots_changed(self) -> None:
-        """Tells the server that its client works in other folders; the later era has no word for it."""
+        """Notify the server that its client works in other folders; the later era has no message for it."""
         if not self._agreement.modern:
             method = "notifications/roots/list_changed"
             self._peer.notify(method, headers=self._headers(method, {}))
 
     async def _ask(self, method: str, params: Message, asked: Asked | None = None) -> Answer:
         if asked is not None and self._agreement.modern:
-            # What goes along with a request that is asked again, now that its needs are met.
+            # Sent along with a request that is repeated with its needs met.
             answers: Message = {"inputResponses": dict(asked.answers)} if asked.answers else {}
             resumed = answers | ({} if asked.state is None else {"requestState": asked.state})
             params = {**params, **resumed}
@@ -592,7 +596,8 @@ class Upstream:
         return headers | mcp_param_headers(wanted, params["arguments"])
 
     def _with_headers(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        """The tools whose wishes for headers can be met, as this era demands; the wishes are kept for their calls."""
+        """Return the tools whose header requirements can be met, as this era demands, and keep these for their
+        calls."""
         from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
         kept: list[Tool] = []
@@ -612,13 +617,14 @@ class Upstream:
         return await anyio.to_thread.run_sync(read_items, listed, key, self._note)
 
     async def _declared(self, capability: str, method: str, key: str) -> list[Json]:
-        """A list that the server says it has; for others it is given a moment, as some servers never answer then."""
+        """Return a list. One that the server has not declared gets a short time limit, as some servers never answer
+        then."""
         if capability in self._agreement.capabilities:
             return await self._list(method, key)
         if self._is_local or method in self._unanswered:
             return []
-        # Some servers have templates or prompts and declare nothing. A process might end at a question that it does
-        # not know; a server that is reached by HTTP does not, and may take a moment to say nothing.
+        # Some servers have templates or prompts and declare nothing. A process may exit at an unknown request; a server
+        # that is reached by HTTP does not, and may take a moment to return nothing.
         try:
             with anyio.fail_after(_UNDECLARED):
                 found = await self._list(method, key)
@@ -629,7 +635,7 @@ class Upstream:
         return found
 
     async def _list(self, method: str, key: str) -> list[Json]:
-        """All pages of a list; empty where the server does not know the method."""
+        """Return all pages of a list; empty where the server does not know the method."""
         items: list[Json] = []
         seen: set[str] = set()
         cursor: Json = None

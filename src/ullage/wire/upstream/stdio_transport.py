@@ -1,16 +1,13 @@
 """Stdio transport to an MCP server that runs as a child process.
 
-One process group, messages of a line each. What is not a message is skipped and counted; standard error is read all
-the time, and its end is kept for people. The event loop's own pipes are used without streams or tasks in between,
-since every call passes here. It does not know what the messages mean, nor whether to start the server again.
+The server is one process group and exchanges messages of one line each. Anything else on its output is skipped and
+counted. Its standard error is read all the time, and the end of it is kept for the user: bounded whatever the amount,
+and with secrets removed where it is shown. The event loop's own pipes are used without streams or tasks in between,
+since every call passes through here. This module neither interprets messages nor decides on restarts.
 
-Launchers such as `npx` and `uvx` start the real server as a child, so a server is started as a group of its own and the
-group is signalled, never the leader alone. This is the one file that knows the platform. Its Windows half is written
-after the documentation and untested.
-
-The end of what a server writes on standard error, bounded whatever it floods us with.
-
-Nothing is read from anywhere, and secrets are removed where it is shown.
+Launchers such as `npx` and `uvx` start the real server as a child, so a server is started in a group of its own and the
+group is signalled, never the leader alone. This is the only file with platform-specific code. Its Windows part is
+written from the documentation and untested.
 """
 
 import asyncio
@@ -63,7 +60,7 @@ __all__ = ["Pipe", "Tail", "ask_to_end", "is_alive", "kill", "open_pipe", "own_g
 
 
 def own_group() -> dict[str, Any]:
-    """What to start a process with so that it leads a group of its own."""
+    """Return the options that start a process as the leader of its own group."""
     if sys.platform == "win32":  # pragma: no cover
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     return {"start_new_session": True}
@@ -86,7 +83,7 @@ def kill(leader: int) -> None:
 
 
 def is_alive(leader: int) -> bool:
-    """Whether anyone of the group is left; on Windows, where nobody can tell, False."""
+    """Return whether any process of the group is left; on Windows, where this cannot be known, False."""
     if sys.platform == "win32":  # pragma: no cover
         return False
     try:
@@ -94,7 +91,7 @@ def is_alive(leader: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        # Someone is there who changed to another user.
+        # A process of the group exists that has changed to another user.
         return True
     return True
 
@@ -102,7 +99,7 @@ def is_alive(leader: int) -> bool:
 if sys.platform != "win32":
 
     def _signal(leader: int, number: signal.Signals) -> None:
-        # A group that is gone is what was wanted; one that belongs to another user by now cannot be helped.
+        # The group may be gone, which is the purpose; one that belongs to another user by now cannot be signalled.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, number)
 
@@ -113,7 +110,7 @@ _LAST_LINE = 4096
 
 @dataclass(slots=True)
 class Tail:
-    """The last of a stream of bytes."""
+    """The end of a stream of bytes."""
 
     _bytes: bytearray = field(default_factory=bytearray)
 
@@ -126,32 +123,32 @@ class Tail:
         return bytes(self._bytes[-_KEPT:]).decode("utf-8", "replace")
 
     def last_line(self) -> str:
-        """The last line that says something, or the end of it."""
+        """Return the last line that is not blank, or the end of it."""
         lines = bytes(self._bytes[-_LAST_LINE:]).decode("utf-8", "replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return said[-1] if said else ""
 
 
 _UNREAD = 8 * 1024 * 1024
-"""Bytes beyond which nothing more is written for a server that does not read its input."""
+"""Unread bytes beyond which nothing more is written to a server that does not read its input."""
 _LINE = 64 * 1024 * 1024
 _QUEUED = 256
-"""Messages that wait behind a large one."""
+"""Maximum messages queued after a large one."""
 _PATIENCE = 1.0
-"""Seconds that a server has to end after its input was closed, and once more after it was asked to."""
+"""Seconds for a server to exit after its input was closed, and again after SIGTERM."""
 _HASTE = 0.5
-"""The same where someone waits for all of Ullage to end."""
+"""The same limit when all of Ullage is exiting."""
 _SHOWN = 300
-"""Characters of one line, for people."""
+"""Maximum characters of one line, for the user."""
 _LINGERING = 0.5
-"""Seconds between a server's end and the end of its output, or the other way round, that are nothing to remark on."""
+"""Seconds between a server's exit and the end of its output, in either order, that are not reported."""
 _STEP = 0.02
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-"""In ASCII, since not every server reads its input as UTF-8."""
+"""Encodes in ASCII, since not every server reads its input as UTF-8."""
 
 
 class Pipe(asyncio.SubprocessProtocol):
-    """A running server."""
+    """A running server process."""
 
     def __init__(
         self,
@@ -169,7 +166,7 @@ class Pipe(asyncio.SubprocessProtocol):
         self._output: asyncio.ReadTransport | None = None
         self._lines = LineReader(_read, self._take, longest=_LINE)
         self._queue: deque[Message] = deque()
-        """Messages behind a large one that is being encoded."""
+        """Messages queued after a large one that is being encoded."""
         self._writing: asyncio.Task[None] | None = None
         self._tail = Tail()
         self._secrets = secrets
@@ -181,7 +178,7 @@ class Pipe(asyncio.SubprocessProtocol):
         self._closed = asyncio.Event()
 
     def post(self, message: Message, headers: Mapping[str, str] | None = None) -> bool:
-        """Writes a message; False where the server no longer reads."""
+        """Write a message; return False where the server no longer reads."""
         del headers
         if self._input is None or not self._takes_more():
             return False
@@ -200,7 +197,7 @@ class Pipe(asyncio.SubprocessProtocol):
         return is_open and cast("asyncio.WriteTransport", self._input).get_write_buffer_size() <= _UNREAD
 
     async def _write_queued(self) -> None:
-        """Writes messages that are encoded in a worker thread, since a large one takes long, in their order."""
+        """Write queued messages in order; they are encoded in a worker thread, since a large one takes long."""
         try:
             while self._queue:
                 message = self._queue.popleft()
@@ -227,11 +224,11 @@ class Pipe(asyncio.SubprocessProtocol):
         return self._shown(self._tail.last_line())
 
     def printed(self) -> str:
-        """The first line that was no message, of a server that has sent none."""
+        """Return the first line that was not a message, for a server that has sent no message."""
         return "" if self._is_understood else self._shown(self._first_stray)
 
     def _shown(self, line: str) -> str:
-        # Cut short last, for half a secret would not be known as one.
+        # Cut after masking, because half a secret would not be recognised as one.
         return redacted(line, self._secrets)[:_SHOWN]
 
     def notes(self) -> tuple[str, ...]:
@@ -293,7 +290,7 @@ class Pipe(asyncio.SubprocessProtocol):
         if self._output_ended:
             self._lose(self._end())
         else:
-            # What it wrote before its end is still to be read; a child that holds the pipe open is not waited for.
+            # Output before its exit is still to be read; a child that keeps the pipe open is not waited for.
             self._later(self._end())
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -304,7 +301,7 @@ class Pipe(asyncio.SubprocessProtocol):
         asyncio.get_running_loop().call_later(_LINGERING, self._lose, reason)
 
     def _lose(self, reason: str) -> None:
-        """The connection is gone, once the lines that came have been handed in."""
+        """Mark the connection as lost, once the lines received so far are delivered."""
         self._lines.finish(lambda: self._receiver.lost(reason))
 
     def _end(self) -> str:
@@ -314,17 +311,17 @@ class Pipe(asyncio.SubprocessProtocol):
         return f"ended with exit status {code}"
 
     async def stop(self) -> None:
-        """Ends the server's process group and all other processes it started: by closing its input, by SIGTERM, by
+        """End the server's process group and all other processes it started: close its input, then SIGTERM, then
         SIGKILL."""
         outside: list[Process] = []
         try:
             with anyio.CancelScope(shield=True):
                 outside = await self._find_outside_group()
                 await self._end_gently(outside)
-                # Once more, for what it started meanwhile or left without a parent.
+                # Again, for processes started meanwhile or left without a parent.
                 outside += await self._find_outside_group()
         finally:
-            # Also where the event loop itself is being torn down and waiting is no longer possible.
+            # Also if the event loop itself is being torn down and waiting is no longer possible.
             kill(self.process_id)
             if outside:
                 signal_processes(outside, signal.SIGKILL)
@@ -340,7 +337,7 @@ class Pipe(asyncio.SubprocessProtocol):
             await self._closed.wait()
 
     async def _find_outside_group(self) -> list[Process]:
-        """The server's processes that signals to its group do not reach; none where there is no `/proc`."""
+        """Return the server's processes that signals to its group do not reach; none without `/proc`."""
         registered = {self.process_id: self._registered.start_time}
 
         def find() -> list[Process]:
@@ -381,10 +378,10 @@ class _Output(asyncio.Protocol):
 
 
 async def _start(pipe: Pipe, command: str, *arguments: str, **options: Any) -> None:  # noqa: ANN401 - of `Popen`
-    """Start a server with its standard output on a pipe of ours.
+    """Start a server with its standard output on a pipe opened here.
 
-    The event loop's own pipe hands on what it reads one turn later, which every call would pay for. On Windows a pipe
-    of ours could not be waited for.
+    The event loop's own pipe delivers what it reads one turn later, which would slow down every call. On Windows such a
+    pipe cannot be waited for.
     """
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":  # pragma: no cover
@@ -410,7 +407,7 @@ async def open_pipe(
     patience: float = _PATIENCE,
     in_haste: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Pipe]:
-    """Starts the server; on the way out nothing of it is left."""
+    """Start the server; on exit from the context none of its processes is left."""
     _refuse_beyond_depth(server, environment)
     whole = {**environment, **server.environment}
     secrets = secrets_of(server, environment)
@@ -424,7 +421,7 @@ async def open_pipe(
         pipe = Pipe(receiver, secrets, allowed, registered)
         marked = {**whole, **registered.environment}
         try:
-            # To its end, which is soon: whoever is cancelled between start and `stop` leaves the server running.
+            # Not cancelled, and soon done: cancellation between start and `stop` would leave the server running.
             with anyio.CancelScope(shield=True):
                 await _start(pipe, command, *server.arguments, env=marked, cwd=server.directory, **own_group())
         except (OSError, ValueError) as error:
@@ -443,7 +440,7 @@ async def open_pipe(
 
 
 def _refuse_beyond_depth(server: Server, environment: Mapping[str, str]) -> None:
-    # The environment is the server's, which stands one deeper than we do.
+    # The server's environment, with a depth one greater than this process's.
     if depth(environment) - 1 > DEEPEST:
         raise SourceFailed(
             f"server `{server.name}` is not started: this Ullage was started by another, more than {DEEPEST} deep, as "
@@ -453,7 +450,7 @@ def _refuse_beyond_depth(server: Server, environment: Mapping[str, str]) -> None
 
 
 def _command(server: Server, environment: Mapping[str, str], secrets: tuple[str, ...]) -> str:
-    """The program's place on the path that the server will have, which need not be ours."""
+    """Return the program's path, by the search path that the server will have, which may differ from this process's."""
     if server.directory is not None and not Path(server.directory).is_dir():
         raise SourceFailed(
             f"server `{server.name}` cannot be started: there is no folder `{server.directory}`",
@@ -463,7 +460,7 @@ def _command(server: Server, environment: Mapping[str, str], secrets: tuple[str,
     path = environment.get("PATH", os.defpath)
     is_place = Path(command).name != command
     if is_place:
-        # A place of its own, counted from the folder that the server will stand in.
+        # A relative path, resolved against the folder that the server will run in.
         command = str((Path(server.directory or ".") / command).absolute())
     found = shutil.which(command, path=path)
     if found is None:
@@ -490,7 +487,7 @@ def _missing(server: Server, what: str, hint: str) -> SourceFailed:
 
 
 def _read(line: Line, read: ReadLine) -> object:
-    """The message on a line; None where it is none."""
+    """Parse the message on a line; None where it is none."""
     if line[:1] not in (b"{", b"[") and line[:4096].lstrip(b"\xef\xbb\xbf \t\r")[:1] not in (b"{", b"["):
         return None
     try:
@@ -502,6 +499,6 @@ def _read(line: Line, read: ReadLine) -> object:
 
 
 def _too_deep(number: object) -> Message:
-    """The failure of one request, in place of an answer that could not be handed on."""
+    """Build the error for one request whose answer is nested too deeply to pass on."""
     reason = "answered with something nested too deeply to be handed on"
     return error_response(cast("int | str", number), INTERNAL_ERROR, reason, {UNREACHABLE: reason})

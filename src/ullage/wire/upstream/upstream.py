@@ -1,9 +1,10 @@
 """Opens a connection to an MCP server.
 
-A process is started or a URL reached, and the two sides agree on how to speak, all within the time that the
-settings give it. What can then be asked is `Upstream`'s affair; when to open and when to give up, the supervisor's.
+A process is started or a URL reached, and both sides agree on a protocol revision, all within the server's start
+timeout. `Upstream` makes the requests; the supervisor decides when to open a connection and when to give up.
 
-The end of its standard error tells people why, and its connection is gone by the time that anyone looks.
+A process that ends at an unknown request is started again for the other era. Its last lines on standard error are part
+of the error.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -26,7 +27,7 @@ __all__ = ["Stillborn", "Upstream", "open_upstream"]
 
 
 class Stillborn(SourceFailed):
-    """A start that failed, with the last that the server wrote to standard error."""
+    """A start that failed, with the last output that the server wrote to standard error."""
 
     def __init__(self, failure: SourceFailed, stderr_tail: str) -> None:
         super().__init__(failure.message, suggestion=failure.suggestion, options=failure.options)
@@ -49,11 +50,17 @@ async def open_upstream(  # noqa: PLR0913 - each is a fact of the connection
     hesitation: float = HESITATION,
     in_haste: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Upstream]:
-    """Starts or reaches a server and agrees with it on how to speak; nothing of it is left when the context ends.
+    """Start or reach a server and agree on a protocol revision; the context's end leaves nothing of it behind.
 
-    The era is spoken if the server knows it, by default the newer one, and the client is declared to it. A server that
-    is slow to end has less time for it `in_haste`. Raises `SourceFailed` where it cannot be started, reached or
-    understood.
+    Args:
+        server: The server's settings.
+        environment: Variables of the server's process.
+        era: Used if the server supports it; the newer one by default.
+        client: The client that is declared to the server.
+        in_haste: Whether a server that is slow to end gets less time for it.
+
+    Raises:
+        SourceFailed: It cannot be started, reached or understood.
     """
     reach = partial(_connected, server, environment, in_haste)
     try:
@@ -68,7 +75,7 @@ async def open_upstream(  # noqa: PLR0913 - each is a fact of the connection
             yield upstream
             return
     except _DiedOfQuestion:
-        # Some servers end at a question they do not know, and must be started anew for the one they do.
+        # Some servers exit at an unknown request, and must be started again for the one that they know.
         pass
     other: Era | None = "stateless" if era == "handshake" else None
     async with _opened(
@@ -78,7 +85,7 @@ async def open_upstream(  # noqa: PLR0913 - each is a fact of the connection
 
 
 class _DiedOfQuestion(Exception):
-    """A server ended before it had answered anything."""
+    """A server exited before it had answered any request."""
 
 
 @asynccontextmanager
@@ -117,7 +124,7 @@ def _connected(
 ) -> AbstractAsyncContextManager[Connection]:
     if server.transport == "stdio":
         return open_pipe(server, environment, receiver, in_haste=in_haste)
-    # The SDK and its HTTP client are loaded where a server is reached by HTTP: the others do not wait for them.
+    # The SDK and its HTTP client are loaded only for servers that are reached by HTTP; the others need not wait.
     from .http_transport import open_remote
 
     return open_remote(server, receiver)
@@ -144,7 +151,7 @@ async def _agreed(  # noqa: PLR0913 - `_opened` in its parts
         raise
     except SourceFailed as error:
         if isinstance(error, Unsent) and not peer.is_lost:
-            # It has closed its ears; how it ended, and what it said, is known in a moment.
+            # It has closed its input; its exit status and last output are known in a moment.
             with anyio.move_on_after(_ENDING):
                 await peer.ended()
         if peer.is_lost and server.transport == "stdio" and hesitation is not None:
