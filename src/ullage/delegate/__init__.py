@@ -149,8 +149,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    """Loads what brings a database or all the tools with it when it is first asked for: a process that only delegates
-    does not wait for them."""
+    """Import names that need a database or the delegate tools on first use, so that a process that only delegates
+    starts faster."""
     if name not in _LATER:
         raise AttributeError(f"module `ullage.delegate` has no attribute `{name}`")
     return getattr(import_module(f".{_LATER[name]}", __name__), name)

@@ -1,28 +1,23 @@
 """One attempt to get an answer from one model.
 
-One request to one model.
+`attempt` sends one request and streams the answer until it is complete; any earlier failure is a `ProviderFailed` with
+its kind. Reading stops at the wire's end marker, and an error after the answer is complete does not lose it. `retry`
+decides whether to try again.
 
-The answer is streamed and kept until it is whole; whatever goes wrong before that is a `ProviderFailed` that names its
-kind. Reading stops at the wire's end marker, and what breaks after the answer is whole does not lose it. Whether to ask
-again is not decided here.
+`unquoted` removes quotations of the request from a provider's error message, and keys: some servers repeat the key or
+the prompt in their messages, and neither may be written to logs.
 
-Its reason, and not what it quotes to give it: some servers repeat the key or the prompt in what they say of them, and
-an error goes into logs that neither may be in. Stretches that stand in the request are taken out.
+`telling` reports progress at most every half second, and only if something arrived: the number of characters so far,
+never the text, which may still be discarded.
 
-Every half second at most, and only where something came: how many characters there are so far. Never the text itself,
-which may yet be thrown away.
+`RepeatFilter` removes events that a stream sends twice. Some proxies deliver every event twice, or the whole answer a
+second time after the first, which would double its text. Events are compared as they were sent. A stream that repeats a
+piece twice in a row is left alone: only one whose events come in pairs from its first event on counts as doubled.
 
-Removal of events that a stream sends twice.
-
-Some proxies deliver every event twice, or a whole answer a second time behind the first; put together as they come, its
-text would be doubled. Events are compared as they were sent. A stream that really says the same piece twice in a row
-passes: only one whose events come in pairs from its first event on is a doubled one.
-
-Removal of the second copy from a stream that was sent more than once.
-
-A proxy that asks two servers at once, or asks again after a break, may deliver two copies of one answer: one behind the
-other, event by event, the second some events late, or begun anew in the middle. Copies are recognised by the event that
-opens an answer, which no answer has twice. Ids and times may differ between copies.
+`single_copy` removes further copies of a whole answer. A proxy that asks two servers at once, or retries after a break,
+may deliver two copies: one after the other, interleaved event by event, the second some events late, or restarted in
+the middle. Copies are recognised by the event that opens an answer, which occurs once in each answer. Ids and times may
+differ between copies.
 """
 
 import email.utils
@@ -60,9 +55,9 @@ from .providers.answer_stream import parsed
 __all__ = ["Hear", "Numbers", "RawEvent", "RepeatFilter", "attempt", "single_copy", "telling", "unquoted"]
 
 RawEvent = tuple[str | None, str]
-"""An event's name, where it has one, and its data."""
+"""An event's name, if it has one, and its data."""
 _CERTAIN = 2
-"""Pairs from the beginning after which a stream is taken to be doubled."""
+"""Pairs from the beginning that identify a stream as doubled."""
 
 
 _NUMBER = re.compile(r'"sequence_number":\s*(\d+)')
@@ -70,18 +65,18 @@ _NUMBER = re.compile(r'"sequence_number":\s*(\d+)')
 
 @dataclass(slots=True)
 class Numbers:
-    """Recognises events that are sent again, after a connection was resumed, by the number that each of them has."""
+    """Recognises events that are sent again after a connection was resumed, by their sequence numbers."""
 
     _seen: dict[str, RawEvent] = field(default_factory=dict[str, RawEvent])
     _are_unique: bool = True
-    """Whether no two different events had one number; others say nothing."""
+    """Whether no two different events have shared a number; otherwise numbers are ignored."""
 
     def is_replay(self, identity: str, event: RawEvent) -> bool:
-        """Whether this very event came before.
+        """Return whether this event has arrived before.
 
         Args:
-            identity: the event's id, or an empty text.
-            event: the next of the stream. On a wire whose events have sequence numbers, that is its number.
+            identity: the event's id, or an empty string.
+            event: the next event of the stream; its sequence number, if it has one, is used instead of the id.
         """
         numbered = _NUMBER.search(event[1])
         number = numbered[1] if numbered else identity
@@ -99,22 +94,22 @@ class RepeatFilter:
     """Passes on each event of one stream once."""
 
     is_over: bool = False
-    """Whether the answer has begun anew, or its end marker has come: nothing after that belongs to it."""
+    """Whether the answer has restarted or its end marker has arrived; later events do not belong to it."""
     _first: RawEvent | None = None
     _pairs: int = 0
     _open: RawEvent | None = None
-    """The event whose twin is to come."""
+    """The event whose duplicate is expected."""
     _is_single: bool = False
-    """Whether an event came without its twin, so that the stream is no doubled one."""
+    """Whether an event arrived without a duplicate, so that the stream is not doubled."""
     _held: list[RawEvent] = field(default_factory=list[RawEvent])
-    """What is not passed on before it is clear whether the stream is doubled."""
+    """Events kept until it is clear whether the stream is doubled."""
 
     def pass_on(self, event: RawEvent, *, is_whole: bool) -> list[RawEvent]:
-        """The events to be read now, in order.
+        """Return the events to read now, in order.
 
         Args:
-            event: the next of the stream.
-            is_whole: whether the answer was complete before it; its first event then begins a second copy.
+            event: the next event of the stream.
+            is_whole: whether the answer was already complete; the answer's first event then begins a second copy.
         """
         if self._first is None:
             self._first = self._open = event
@@ -125,7 +120,7 @@ class RepeatFilter:
         if self._is_single:
             return [event]
         if self._open is None and self._pairs < _CERTAIN and event == self._first:
-            # The same three times and more: a piece that is repeated, not a stream that is doubled.
+            # The same event three times or more is a repeated piece, not a doubled stream.
             self._is_single = True
             return [*self.held_back(), event]
         if self._open is None:
@@ -143,7 +138,7 @@ class RepeatFilter:
     def _close_pair(self, event: RawEvent) -> list[RawEvent]:
         self._pairs, self._open = self._pairs + 1, None
         if self._pairs == 1:
-            # Of the first pair one was passed on; its twin waits until the next pair shows what it is.
+            # One event of the first pair was passed on; its duplicate waits until the next pair decides.
             self._held.append(event)
             return []
         if self._pairs == _CERTAIN:
@@ -152,20 +147,21 @@ class RepeatFilter:
         return []
 
     def held_back(self) -> list[RawEvent]:
-        """What is still held back when the stream ends; nothing is held back after it."""
+        """Return the events still kept when the stream ends, and clear them."""
         held, self._held = self._held, []
         return held
 
 
 _LEAST = 20
-"""Characters in a row that are a quotation; shorter ones are words that anyone may use."""
+"""Minimum length of a quotation in characters; shorter matches are ordinary words."""
 _STEP = _LEAST // 2
-"""A quotation has at least one whole piece of so many, counted from the beginning: only those are looked for."""
+"""Only pieces of this length at multiples of it are looked up, because every quotation contains at least one."""
 _SECRET = 6
-"""Characters of a secret; what is shorter hides nothing."""
+"""Minimum length of a secret in characters; shorter ones are not masked."""
 
 
 def unquoted(said: str, messages: Iterable[Message], secrets: Iterable[str | None]) -> str:
+    """Return a provider's message with secrets masked and quotations of the request replaced by `…`."""
     for secret in secrets:
         if secret and len(secret) >= _SECRET:
             said = said.replace(secret, "***")
@@ -187,7 +183,7 @@ def _kept(said: str, asked: str) -> Iterator[str]:
 
 
 def _quotation(said: str, at: int, asked: str, least: int) -> tuple[int, int]:
-    """The longest stretch around a piece that stands in the request as well; nothing where the piece does not."""
+    """Return the longest stretch around a piece that also occurs in the request; empty if the piece does not occur."""
     start, end = at, at + _STEP
     if said[start:end] not in asked:
         return at, at
@@ -214,14 +210,14 @@ def _texts(parts: Iterable[Part]) -> Iterator[str]:
 _IDENTITY = re.compile(
     r'"(?:id|responseId|item_id|created|created_at|sequence_number|obfuscation)":\s*(?:"[^"\\]*"|[\d.]+)'
 )
-"""What may differ between two copies of an event."""
+"""Fields that may differ between two copies of an event."""
 _MARKERS = ('"message_start"', '"response.created"', '"role"')
-"""Of a first event that has one, its copies have it too; most streams are known by that to be one copy."""
+"""If the first event contains one of these, so do its copies; a quick test that most streams are a single copy."""
 _OPENINGS = frozenset({"message_start", "response.created"})
 
 
 def single_copy(events: Sequence[RawEvent]) -> list[RawEvent] | None:
-    """The events of one copy in their order; None where the stream holds no more than one."""
+    """Return the events of one copy in order; None if the stream contains only one."""
     marker = next((one for one in _MARKERS if events and one in events[0][1]), "")
     if sum(marker in data for _, data in events) < 2:
         return None
@@ -232,19 +228,19 @@ def single_copy(events: Sequence[RawEvent]) -> list[RawEvent] | None:
     if any(place < len(kept) - 1 for place in places):
         kept, places = _first_copy(keys, keep_pace=False)
     if any(place < len(kept) // 2 for place in places):
-        # The opening came again, and what followed it there does not follow here.
+        # The opening event came again, but its continuation differs from the first one's.
         return None
-    # What is kept may be of several copies, and some readers take another id for another answer.
+    # The kept events may come from several copies, and some readers treat another id as another answer.
     return [_without_id(events[number]) for number in kept]
 
 
 def _first_copy(keys: Sequence[RawEvent], *, keep_pace: bool) -> tuple[list[int], list[int]]:
-    """The numbers of the events that are no repetition, and how far into them each further copy came.
+    """Return the indexes of the events that are not repetitions, and how many events of them each further copy matched.
 
     Args:
-        keys: the events, alike where they are copies of each other.
-        keep_pace: whether a copy that has caught up with the first goes on beside it, as in a stream that sends each
-            event twice. A copy that began after a break becomes the answer instead.
+        keys: the events, normalised so that copies are equal.
+        keep_pace: whether a copy that has caught up with the first continues beside it, as in a stream that sends each
+            event twice. Otherwise a copy that began after a break becomes the answer.
     """
     kept, places = list[int](), list[int]()
     for number, key in enumerate(keys):
@@ -261,7 +257,7 @@ def _first_copy(keys: Sequence[RawEvent], *, keep_pace: bool) -> tuple[list[int]
 
 
 def _is_opening(keys: Sequence[RawEvent], events: Sequence[RawEvent]) -> bool:
-    """Whether an answer can have its first event only once."""
+    """Return whether the first event can occur only once in an answer."""
     first = _read(events[0])
     if text_at(first, "type") in _OPENINGS:
         return True
@@ -275,8 +271,10 @@ def _is_opening(keys: Sequence[RawEvent], events: Sequence[RawEvent]) -> bool:
 
 
 def _has_several_ids(events: Sequence[RawEvent]) -> bool:
-    """Whether the events are of two answers or more, by their ids. A server that gives each event an id of its own has
-    no id twice."""
+    """Return whether the ids of the events belong to two or more answers.
+
+    A server that gives each event an id of its own uses no id twice.
+    """
     read = [_read(event) for event in events]
     ids = Counter(found for one in read if (found := text_at(one, "responseId") or text_at(one, "id")) is not None)
     return len(ids) > 1 and min(ids.values()) > 1
@@ -300,38 +298,38 @@ def _read(event: RawEvent) -> JsonObject:
 
 
 Hear = Callable[[Event], None]
-"""Told of each piece as it comes, of answers too that are then not whole."""
+"""Called with each piece as it arrives, also of answers that are not completed."""
 
 _ERROR_BODY = 64_000
-"""Bytes of an error's body that are looked at."""
+"""Bytes of an error response that are read."""
 _EVENT = 32_000_000
-"""Bytes of one event: some wires repeat the whole answer in their last, pictures and sealed reasoning included."""
+"""Maximum bytes of one event: some wires repeat the whole answer in the last one, with images and encrypted reasoning.
+"""
 _TRAILER = 5.0
-"""Seconds for what may follow a whole answer, such as its usage, on wires whose end marker is still to come."""
+"""Seconds to wait for what follows a complete answer, such as its usage, until the end marker."""
 _TRAILER_COUNTED = 1.0
-"""The same where the usage has come, and only the end marker is missing."""
+"""Seconds to wait for the end marker alone, once the usage has arrived."""
 _CLOSING = 0.05
-"""Seconds for the server to end the response after the end marker, so that its connection can be used again."""
+"""Seconds for the server to end the response after the end marker, so that the connection can be reused."""
 _KEEP_ALIVES = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
-"""Names of events that carry nothing."""
+"""Names of events without content."""
 _END = "[DONE]"
 
 
 async def attempt(
     client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing, hear: Hear, reader: Reader | None = None
 ) -> Completion:
-    """Asks once.
+    """Send one request and return the answer.
 
     Args:
         client: sends the request; its own time-outs are not used.
-        provider: whom to ask; its time-outs are longer for a model that is known to reason.
+        provider: the provider; its time-outs are longer for a model that is known to reason.
         outgoing: the request.
         hear: called with each piece of the answer as it arrives.
-        reader: a new reader of the provider's wire, for a caller that wants to know what was reported by the time it
-            cancels.
+        reader: a new reader of the provider's wire, for a caller that needs the usage reported up to a cancellation.
 
     Raises:
-        ProviderFailed: there was no whole answer.
+        ProviderFailed: no complete answer arrived.
     """
     reader, asked, came = reader or provider.wire.reader(), anyio.current_time(), list[RawEvent]()
     timeouts = provider.timeouts.for_reasoning() if outgoing.thinks else provider.timeouts
@@ -351,7 +349,7 @@ async def attempt(
                     )
                     await _listen(response, listening)
         except ProviderFailed:
-            # Whatever broke after the answer was whole took nothing away from it.
+            # An error after the answer was complete does not affect it.
             if not reader.is_whole:
                 raise
         return _finish(reader, provider, came)
@@ -364,7 +362,7 @@ async def attempt(
 
 
 def _finish(reader: Reader, provider: Provider, came: Sequence[RawEvent]) -> Completion:
-    """The answer; of a stream that holds several copies of it, one of them, read anew."""
+    """Return the answer; if the stream contains several copies, read one of them anew."""
     answer, single = reader.finish(), single_copy(came)
     if single is None:
         return answer
@@ -374,7 +372,7 @@ def _finish(reader: Reader, provider: Provider, came: Sequence[RawEvent]) -> Com
             again.feed(name, data)
         return again.finish()
     except ProviderFailed:
-        # What came behind the end of the first copy is no part of it; without that end there is only this answer.
+        # What follows the end of the first copy is not part of it; without that end, only this answer exists.
         return again.finish() if again.is_whole else answer
 
 
@@ -382,7 +380,11 @@ def _finish(reader: Reader, provider: Provider, came: Sequence[RawEvent]) -> Com
 async def _response(
     client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing, timeouts: Timeouts
 ) -> AsyncGenerator[httpx2.Response]:
-    """A response whose headers have come; an error status is raised."""
+    """Send a request and yield the response when its headers have arrived.
+
+    Raises:
+        ProviderFailed: the connection failed, or the response has an error status.
+    """
     request = _request(client, provider, outgoing)
     with _translated("connect"):
         with _within(timeouts.first_byte, "first_byte"):
@@ -413,7 +415,7 @@ def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing)
 
 
 class _Stream(httpx2.AsyncByteStream):
-    """The body of a response; each piece of it, a keep-alive comment too, is reported as activity."""
+    """The body of a response, which reports each received piece, keep-alive comments included, as activity."""
 
     def __init__(self, body: httpx2.AsyncByteStream, touch: Callable[[], None]) -> None:
         self._body, self._touch = body, touch
@@ -429,19 +431,19 @@ class _Stream(httpx2.AsyncByteStream):
 
 @dataclass(slots=True, kw_only=True)
 class _Listening:
-    """What has come of one stream, and how long it may be silent."""
+    """The events received from one stream, and how long it may be silent."""
 
     reader: Reader
     timeouts: Timeouts
     asked: float
     hear: Hear
     came: list[RawEvent]
-    """The events that were read, in their order."""
+    """The events read, in order."""
     is_reasoning: bool = False
     repeats: RepeatFilter = field(default_factory=RepeatFilter)
     numbers: Numbers = field(default_factory=Numbers)
     carried: float | None = None
-    """When the last event came that was no keep-alive; None before the first."""
+    """When the last event other than a keep-alive arrived; None before the first."""
 
     @property
     def is_over(self) -> bool:
@@ -466,10 +468,10 @@ class _Listening:
                 self.hear(heard)
 
     def deadline(self) -> float:
-        """Until when there must be another sign of life."""
+        """Return the time by which further activity must arrive."""
         limits, first = self.timeouts, self.asked + self.timeouts.first_byte
         if self.carried is not None and self.reader.is_whole:
-            # A keep-alive behind the answer is none of it.
+            # A keep-alive after the answer does not count.
             return self.carried + (_TRAILER if self.reader.so_far().output is None else _TRAILER_COUNTED)
         wait = limits.first_byte if self.carried is None else limits.idle
         last = max(first, (self.asked if self.carried is None else self.carried) + limits.keep_alive)
@@ -482,14 +484,14 @@ class _Listening:
 
 
 async def _listen(response: httpx2.Response, listening: _Listening) -> None:
-    """Reads events until the end marker, the end of the stream, or too long a silence.
+    """Read events until the end marker, the end of the stream, or a time-out.
 
-    Headers alone are no beginning: many providers send them before the model has thought. Keep-alives count as activity
-    for `Timeouts.keep_alive` seconds after the last event that carried something.
+    Headers alone do not count as the beginning, because many providers send them before the model has reasoned.
+    Keep-alives count as activity for `Timeouts.keep_alive` seconds after the last event with content.
     """
 
     def touch() -> None:
-        """Moves the deadline on. One scope whose deadline moves costs less than a new one for each event."""
+        """Move the deadline. Moving the deadline of one scope is cheaper than a new scope for each event."""
         silence.deadline = listening.deadline()
 
     response.stream = _Stream(cast("httpx2.AsyncByteStream", response.stream), touch)
@@ -510,14 +512,16 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
             raise listening.silent()
     finally:
         if not listening.is_over:
-            # However the stream broke, the end of the answer may be among what waited for its twin.
+            # Even if the stream broke, the end of the answer may be among the events that wait for their duplicate.
             with suppress(ProviderFailed):
                 listening.read(listening.repeats.held_back())
 
 
 async def _read_whole(response: httpx2.Response, reader: Reader, timeouts: Timeouts, hear: Hear) -> None:
-    """Reads an answer of a provider that does not stream, although it was asked to. One that is whole is not lost where
-    the response is not ended."""
+    """Read the answer of a provider that does not stream although it was requested.
+
+    A complete answer is kept even if the response does not end.
+    """
     body, broken = bytearray(), None
     try:
         with _translated(), _within(timeouts.first_byte, "first_byte"):
@@ -560,7 +564,7 @@ def _attempt_read(body: bytes) -> Json:
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:
-    """Seconds, however it is put: in milliseconds, in seconds, or as a date; None for what is no time to wait."""
+    """Return the wait in seconds, given in milliseconds, in seconds or as a date; None for an invalid value."""
     exact, plain = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
     for said, unit in ((exact, 1000), (plain, 1)):
         with suppress(ValueError):
@@ -572,7 +576,7 @@ def _retry_after(headers: httpx2.Headers) -> float | None:
 
 @contextmanager
 def _within(seconds: float, kind: FailureKind) -> Generator[None]:
-    """Not longer than so; the block must not be left in another way than its end."""
+    """Limit a block to some seconds. The block must run to its end, without `return` or `break`."""
     with anyio.move_on_after(seconds) as scope:
         yield
     if scope.cancelled_caught:
@@ -586,7 +590,7 @@ def _silent(seconds: float, kind: FailureKind) -> ProviderFailed:
 
 @contextmanager
 def _translated(otherwise: FailureKind = "cut") -> Generator[None]:
-    """Makes `ProviderFailed` of the HTTP client's own errors, without addresses or headers."""
+    """Convert the HTTP client's errors to `ProviderFailed`, without addresses or headers."""
     try:
         yield
     except httpx2.SSEError as error:
@@ -606,13 +610,13 @@ def _translated(otherwise: FailureKind = "cut") -> Generator[None]:
         raise ProviderFailed(said, kind="connect", suggestion="check the provider's `base_url`") from error
     except httpx2.HTTPError as error:
         failed = ProviderFailed(f"broke the connection: {type(error).__name__}", kind=otherwise)
-        # A request that was written may have been worked on, though no answer came.
+        # A request that was sent may have been worked on, although no answer arrived.
         failed.was_sent = not isinstance(error, httpx2.WriteError | httpx2.WriteTimeout)
         raise failed from error
 
 
 def _unreachable(error: BaseException) -> tuple[str, str]:
-    """Why there is no connection, and what to do about it: DNS, refused, TLS, or no answer in time."""
+    """Return why the connection failed (DNS, refused, TLS, or time-out) and what to do about it."""
     chain, seen = list[BaseException](), error
     while seen not in chain:
         chain.append(seen)
@@ -651,6 +655,7 @@ class _Heard:
 
 @asynccontextmanager
 async def telling(progress: Progress | None) -> AsyncGenerator[Hear]:
+    """Yield a listener that reports progress to the client while an answer arrives."""
     heard = _Heard()
     if progress is None:
         yield heard.hear

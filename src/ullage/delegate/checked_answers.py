@@ -1,19 +1,17 @@
 """Checks an answer against a schema or rule, and asks again with the error.
 
-With what it wrote and why that will not do, a few times at most, and all of it one call to whoever pays. What is
-wanted is a function that reads the answer or says what is wrong with it; an answer that was cut is not read at all.
+`ask_until_fit` calls a function that reads the answer or raises `Unfit` with what is wrong. The model then gets its
+answer and the error, a few times at most. A truncated answer is not read at all.
 
-Who asks a model again, or several side by side, makes one call in the eyes of whoever pays: its ceiling holds over all
-of them, and what it cost is what every attempt of each cost, whether it came to anything or not. The other ceilings,
-and every sum, are the purse's behind it.
+Retries and parallel runs count as one call for the budget: `OneCall` applies the per-call ceiling to all of them, and
+their cost is that of every attempt, successful or not. All other ceilings and sums are those of the purse behind it.
 
-Each between marks that name it, so that nothing in a file is taken for the task. The words are the default ones; the
-policy may have others.
+`shown_files` marks the beginning and end of each file by name, so that no file content is mistaken for the task. The
+wording of prompts is the default one unless the policy overrides it.
 
-Answers that must fit a JSON Schema.
-
-A provider is told the schema on its wire and in words; what it writes is read and checked here all the same, since few
-of them keep to it. Regular expressions of a schema are not run: one that takes for ever would hold up everybody.
+Answers that must match a JSON Schema are requested on the provider's wire and in words, and checked here as well, since
+few providers enforce the schema. Regular expressions in a schema are not run, because a slow one would block the
+process.
 """
 
 import json
@@ -52,21 +50,21 @@ __all__ = [
 
 @dataclass(slots=True)
 class OneCall:
-    """A purse for one call, whose runs need not know of one another, and an observer of them."""
+    """A purse and observer for one call of several runs, which need not know of each other."""
 
     purse: Purse
     observers: tuple[Observer, ...] = ()
-    """Those who are told of each run."""
+    """Observers that receive each run."""
     attempts: list[Attempt] = field(default_factory=list[Attempt])
-    """Of all runs that are over, as the observers were told of them."""
+    """Attempts of all finished runs."""
     _taken: dict[str, Spend] = field(default_factory=dict[str, Spend])
-    """By ticket, what was set aside, or spent where it is settled."""
+    """By ticket, the reservation, or the amount spent once it is settled."""
     _asked: Iterator[int] = field(default_factory=count)
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
-        """What a run has spent already is among what was taken here."""
+        """Reserve the estimate on top of the other runs' spending; `already` is part of what this call has spent."""
         before, asked = _sum(self._taken), f"asked {next(self._asked)}"
-        # Before anything is waited for, so that two side by side see one another.
+        # Before the first await, so that parallel runs see each other's reservations.
         self._taken[asked] = estimate
         try:
             ticket = await self.purse.reserve(estimate, caller, task, already=before)
@@ -76,13 +74,16 @@ class OneCall:
         return ticket
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
+        """Settle a reservation with the amount spent."""
         self._taken[ticket.id] = actual
         await self.purse.settle(ticket, actual)
 
     async def end(self, caller: Caller, task: str | None = None) -> None:
+        """End a task or session in the purse behind this one."""
         await self.purse.end(caller, task)
 
     def happened(self, happening: Happening) -> None:
+        """Record a run and pass it to the observers."""
         told = replace(happening, earlier=tuple(self.attempts))
         self.attempts += happening.attempts
         for observer in self.observers:
@@ -90,18 +91,18 @@ class OneCall:
 
     @property
     def cost(self) -> Cost | None:
-        """None where an attempt has no price."""
+        """Cost of all attempts; None if one of them has no known price."""
         return together([one.cost for one in self.attempts])
 
 
 def as_one_call(delegate: Delegate) -> tuple[Delegate, OneCall]:
-    """The same delegate, for runs that are one call together, and that call."""
+    """Return a delegate whose runs count as one call, and that call."""
     call = OneCall(delegate.purse, delegate.observers)
     return replace(delegate, purse=call, observers=(call,)), call
 
 
 def _sum(taken: dict[str, Spend]) -> Spend:
-    """None for money where one of them has no price."""
+    """Return the sum; its dollars are None if one of them has no known price."""
     dollars = [one.dollars for one in taken.values()]
     known = [one for one in dollars if one is not None]
     total = sum(known, Decimal(0)) if len(known) == len(dollars) else None
@@ -128,7 +129,7 @@ PROMPTS: Mapping[str, str] = {
 
 
 def system(prompts: Mapping[str, str], task: str, **filled: str) -> tuple[Message, ...]:
-    """The system prompt for a task, the user's own where there is one; none where nobody has one."""
+    """Return the system prompt for a task: the policy's own, else the default; empty if neither exists."""
     words = prompts.get(task) or PROMPTS.get(task)
     if not words:
         return ()
@@ -138,10 +139,12 @@ def system(prompts: Mapping[str, str], task: str, **filled: str) -> tuple[Messag
 
 
 def asked(*texts: str) -> Message:
+    """Return a user message of several texts."""
     return Message(role="user", parts=(Text("\n\n".join(text for text in texts if text)),))
 
 
 def shown_files(files: Mapping[str, str]) -> str:
+    """Return files as text for a prompt, each between marks with its name."""
     return "\n".join(f'<file path="{path}">\n{content}\n</file>' for path, content in files.items())
 
 
@@ -151,22 +154,34 @@ _TIMES = 3
 
 
 class Unfit(Exception):
-    """Why an answer will not do, in words that its writer can mend it by."""
+    """Raised with the reason why an answer is unusable, in words with which the model can correct it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked(Generic[Value]):
+    """An answer that passed its check."""
+
     value: Value
     outcome: Outcome
-    """Of the last answer."""
+    """Outcome of the last answer."""
     outcomes: tuple[Outcome, ...]
-    """Of every answer, the last among them: each was paid for."""
+    """Outcomes of every answer, the last included; each was paid for."""
 
 
 async def ask_until_fit(
     delegate: Delegate, ask: Ask, fits: Callable[[str], Value], hear: Hear = lambda _: None
 ) -> Checked[Value]:
-    """`fits` returns what the answer holds or raises `Unfit`. Raises `SourceFailed` where no answer would do."""
+    """Ask until an answer passes its check.
+
+    Args:
+        delegate: runs the request.
+        ask: the request.
+        fits: returns the value of an answer, or raises `Unfit`.
+        hear: called with each piece of an answer as it arrives.
+
+    Raises:
+        SourceFailed: no answer passed.
+    """
     outcomes, faults = list[Outcome](), list[str]()
     asked, _ = as_one_call(delegate)
     for _ in range(_TIMES):
@@ -185,7 +200,7 @@ async def ask_until_fit(
 
 
 def _whole(outcome: Outcome) -> str:
-    """The answer, where its end is one: half of it may look like all."""
+    """Return the answer's text if it ended normally; a truncated one may look complete."""
     if outcome.completion.finish == "length":
         raise Unfit("it was cut off before its end: be shorter")
     return outcome.completion.text
@@ -196,14 +211,14 @@ def _again(fault: str) -> Message:
 
 
 _LARGEST = 20_000
-"""Characters of a schema."""
+"""Maximum characters of a schema."""
 _FENCE = re.compile(r"\A\s*```[a-zA-Z]*\n(.*)\n```\s*\Z", re.DOTALL)
 _UNCHECKED = ("pattern", "format")
-"""Keywords that are told the model and not checked."""
+"""Keywords that are sent to the model but not checked."""
 
 
 def check_schema(schema: JsonObject) -> None:
-    """Raises `InvalidArguments` for what is no JSON Schema, or one that cannot be checked safely."""
+    """Raise `InvalidArguments` if the value is not a JSON Schema, or one that cannot be checked safely."""
     if len(json.dumps(schema)) > _LARGEST:
         raise InvalidArguments(f"`schema` has more than {_LARGEST:,} characters", suggestion="give a smaller schema")
     for table in tables_of(dict(schema)):
@@ -225,13 +240,13 @@ def check_schema(schema: JsonObject) -> None:
 
 
 def describe_schema(schema: JsonObject) -> str:
-    """The words that ask for it, for providers whose wire does not."""
+    """Return a prompt that asks for the schema, for providers whose wire has no field for it."""
     written = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return f"Answer with JSON alone, without a fence or a word around it, that fits this JSON Schema: {written}"
 
 
 def read_fitting(text: str, schema: JsonObject) -> str:
-    """The JSON of an answer; raises `Unfit` where it is none, or does not fit."""
+    """Return the JSON of an answer; raise `Unfit` if there is none or it does not match the schema."""
     fenced = _FENCE.match(text)
     body = (fenced[1] if fenced else text).strip()
     try:

@@ -1,13 +1,14 @@
-"""Patches and test runs that delegated tasks can ask for.
+"""Patches and test suites that delegated tasks return.
 
-Unified patches as git writes them, read and applied in memory: a hunk must fit where it says, or at the nearest
-place where its lines stand. What a model slipped in, `patching` writes right. Nothing is written anywhere.
+`read_patch` and `applied` read unified patches as git writes them and apply them in memory: a hunk must fit at its
+stated place, or at the nearest place where its lines occur. Nothing is written to disk.
 
-As git writes it: lines counted, three of context, files that are made, removed or renamed said to be. A model's own
-patch may fit and still be refused, for a wrong count or a missing mark; this one says the same and is not.
+`patch_of` writes the same change as a correct patch in git's format: with counted lines, three lines of context, and
+marks for files that are created, removed or renamed. A model's own patch may fit and still be refused by git for a
+wrong count or a missing mark.
 
-With a framework and a seed that are told it; the answer must hold files and the command that runs them, and what is
-Python must at least be read as Python. Nothing is run.
+`read_suite` reads a test suite. The framework and a seed are given to the model; the answer must contain files and the
+command that runs them, and Python files must at least parse. Nothing is run.
 """
 
 import ast
@@ -35,36 +36,40 @@ __all__ = [
 _HEADER = re.compile(r"diff --git a/(?P<old>.+?) b/(?P<new>.+)")
 _HUNK = re.compile(r"@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@.*")
 _FENCE = re.compile(r"^(`{3,})[a-z]*\n(?P<body>.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
-"""Closed at the beginning of a line, where a patch has its marks: what it changes may hold fences of its own."""
+"""A fence ends only at the beginning of a line, where a patch has its marks, since changed lines may contain fences."""
 _NONE = "/dev/null"
 
 
 class PatchFailed(Exception):
-    """Why a patch cannot be used, in words that its writer can mend it by."""
+    """Raised with the reason why a patch is unusable, in words with which the model can correct it."""
 
 
 @dataclass(slots=True)
 class Hunk:
+    """One hunk of a patch."""
+
     start: int
     before: list[str] = field(default_factory=list[str])
-    """Lines as they are, context among them."""
+    """Lines before the change, context included."""
     after: list[str] = field(default_factory=list[str])
     last_mark: str = " "
     is_open: bool = False
-    """Whether its last line is said to have no end."""
+    """Whether its last line is marked as having no newline."""
 
 
 @dataclass(slots=True)
 class FilePatch:
+    """The changes of one file."""
+
     old: str | None
-    """None for a file that is made."""
+    """None for a file that is created."""
     new: str | None
     """None for a file that is removed."""
     hunks: list[Hunk] = field(default_factory=list[Hunk])
 
 
 def read_patch(text: str) -> list[FilePatch]:
-    """What a patch says, without fences and words around it."""
+    """Return the changes of a patch, without the fences and text around it."""
     fenced = [one["body"] for one in _FENCE.finditer(text) if "diff --git" in one["body"]]
     body = "".join(fenced) if fenced else text
     start = body.find("diff --git ")
@@ -77,7 +82,7 @@ def read_patch(text: str) -> list[FilePatch]:
 
 
 def _lines(text: str) -> list[str]:
-    """Without what Python also takes for the end of a line."""
+    """Split a text at newlines only, unlike `str.splitlines`."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
@@ -104,8 +109,10 @@ def _files(lines: list[str]) -> Iterator[FilePatch]:
 
 
 def _hunk(header: re.Match[str], lines: list[str], at: int) -> tuple[Hunk, int]:
-    """To where the next begins, whatever its header counts: models miscount. Only empty lines that it does not count
-    are none of its own."""
+    """Read a hunk up to the next one, whatever counts its header states, because models miscount.
+
+    Only empty lines beyond the counts are excluded.
+    """
     hunk, empty = Hunk(int(header["start"])), 0
     while at < len(lines) and not lines[at].startswith(("diff --git ", "@@ ")):
         line = lines[at]
@@ -128,7 +135,7 @@ def _hunk(header: re.Match[str], lines: list[str], at: int) -> tuple[Hunk, int]:
 
 
 def applied(files: Mapping[str, str], patches: list[FilePatch]) -> dict[str, str | None]:
-    """The new contents by path, None for what is removed; raises `PatchFailed` where one does not fit."""
+    """Return the new contents by path, None for a removed file; raise `PatchFailed` if a hunk does not fit."""
     changed = dict[str, str | None]()
     for patch in patches:
         there = {path: text for path, text in {**files, **changed}.items() if text is not None}
@@ -171,7 +178,7 @@ def _apply(text: str, patch: FilePatch) -> str:
 
 
 def _place(lines: list[str], before: list[str], wanted: int) -> int | None:
-    """Where the lines stand, the nearest to where they should."""
+    """Return the place of the lines that is nearest to the stated one."""
     if not before:
         return min(wanted + 1, len(lines)) if wanted else 0
     last = len(lines) - len(before)
@@ -208,19 +215,21 @@ _FRAMEWORKS = {
 
 @dataclass(frozen=True, slots=True)
 class Suite:
+    """Test files and the command that runs them."""
+
     command: str
     files: Mapping[str, str]
 
 
 def framework_for(files: Mapping[str, str]) -> str:
-    """What people use for most of these files; pytest where that is not known."""
+    """Return the usual test framework for most of these files; pytest if unknown."""
     endings = ["." + path.rpartition(".")[2] for path in files]
     known = [_FRAMEWORKS[ending] for ending in endings if ending in _FRAMEWORKS]
     return max(known, key=known.count, default="pytest")
 
 
 def read_suite(text: str) -> Suite:
-    """Raises `Unfit` where files or command are missing, or Python is none."""
+    """Read a suite from an answer; raise `Unfit` if files or command are missing, or Python does not parse."""
     command = _COMMAND.search(text)
     if command is None or not command[1].strip():
         raise Unfit("there is no `## Commands` with a fenced block")
@@ -243,6 +252,7 @@ def _check(path: str, body: str) -> None:
 
 
 def written(suite: Suite) -> str:
+    """Return a suite as text."""
     files = "\n".join(f"### {path}\n```\n{body.rstrip()}\n```" for path, body in suite.files.items())
     return f"## Commands\n```\n{suite.command}\n```\n## Files\n{files}"
 
@@ -252,7 +262,7 @@ _OPEN = "\\ No newline at end of file\n"
 
 
 def patch_of(files: Mapping[str, str], patches: list[FilePatch]) -> str:
-    """One patch that does what these do; raises `PatchFailed` where one does not fit, or nothing changes."""
+    """Return one patch with the same effect; raise `PatchFailed` if a hunk does not fit or nothing changes."""
     changed = applied(files, patches)
     renamed = dict(_renamed(files, patches, changed))
     said = "".join(
@@ -268,7 +278,7 @@ def patch_of(files: Mapping[str, str], patches: list[FilePatch]) -> str:
 def _renamed(
     files: Mapping[str, str], patches: list[FilePatch], changed: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str]]:
-    """New names to old ones, of files that were there and are called otherwise now."""
+    """Yield the new and the old name of each renamed file."""
     for patch in patches:
         old, new = patch.old or "", patch.new or ""
         if old != new and old in files and changed.get(old, "") is None and changed.get(new) is not None:
@@ -293,7 +303,7 @@ def _about(old: str, new: str, before: str | None, after: str | None) -> str:
 
 
 def _patching_lines(text: str) -> list[str]:
-    """With their ends; without what Python also takes for the end of a line."""
+    """Split a text at newlines only, and keep them."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
@@ -303,7 +313,7 @@ def _ended(line: str) -> str:
 
 
 def _named(side: str, path: str, content: str | None) -> str:
-    """A name with a space in it ends in a tab, so that no time is looked for behind it."""
+    """Return a patch header; a name with a space ends in a tab, so that no timestamp is read from it."""
     if content is None:
         return "/dev/null"
     return f"{side}/{path}\t" if " " in path else f"{side}/{path}"

@@ -1,13 +1,13 @@
 """Asks several models the same question and compares the answers.
 
-Asked side by side, each once and without fallbacks, since a substitute would count one model twice; all of it is
-one call to whoever pays. Who fails is named and left out; a judge, where one is wanted, writes one answer of all.
+`consensus` asks the models in parallel, each once and without fallbacks, since a substitute would count one model
+twice. All of it is one call for the budget. A model that fails is named and left out. A judge, if requested, combines
+the answers into one.
 
-How far several answers agree.
-
-Answers are compared as sets of content words, so that word order and small words do not matter. Two answers that differ
-in a number, a name or a negation, or that turn a relation round, disagree whatever else they share. Words are compared,
-and not the world: two sentences that mean the same in quite other words count as different, never the other way round.
+`agreement` and `groups` compare answers as sets of content words, so that word order and function words do not matter.
+Two answers that differ in a number, a name or a negation, or that reverse a relation, disagree whatever else they
+share. Only words are compared: two sentences with the same meaning in quite different words count as different, never
+the other way round.
 """
 
 import re
@@ -32,18 +32,18 @@ from .policy import Policy
 __all__ = ["Consensus", "agreement", "consensus", "groups"]
 
 _SAME = 0.75
-"""Agreement from which two answers are put into one group."""
+"""Minimum agreement of two answers in one group."""
 _SHORT = 4
-"""Content words up to which an answer that is part of a longer one agrees with it."""
+"""Maximum shared content words for an answer that is part of a longer one to agree with it."""
 _BRIEF = 6
-"""Content words up to which two answers with a word each that the other has not say different things."""
+"""Maximum content words of two answers for one different word in each to make them disagree."""
 _LONG = 40
-"""Content words from which an extra negation is a remark and not the opposite."""
+"""Minimum content words for an additional negation to count as a remark instead of a contradiction."""
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
-"""Scripts without spaces between words; their characters are compared one by one."""
+"""Scripts without spaces between words, which are compared by character."""
 _COMPARED = r"(?<=[\w)]\s)(?:[<>]=?|[≤≥≠]|[!=]=)(?=\s)"
-"""A comparison between two things, and no quotation mark or tag."""
+"""A comparison operator between two things, as opposed to a quotation mark or a tag."""
 _TOKEN = re.compile(
     rf"{_COMPARED}|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
 )
@@ -71,15 +71,15 @@ than before after above below over under around against beats exceeds inside out
 causes precedes follows que als dan plus moins mehr weniger 比 より から 到
 """
 _RELATIONS = frozenset(_RELATIONS_TEXT.split())
-"""Words whose two sides are not to be exchanged."""
+"""Words whose two sides are not interchangeable."""
 _ALTERNATIVES_TEXT = """
 on off; up down; before after; above below; over under; inside outside; all some; always sometimes; and or
 january february march april may june july august september october november december
 """
 _ALTERNATIVES = tuple(frozenset(line.split()) for line in re.split(r"[;\n]", _ALTERNATIVES_TEXT.strip()))
-"""Words of which one in an answer, and another in its place in the other, is a contradiction."""
+"""Groups of words that contradict each other if one answer has one and the other has another."""
 _OPPOSED = ("un", "in", "im", "ir", "il", "dis", "non")
-"""Beginnings that make a word its opposite."""
+"""Prefixes that reverse the meaning of a word."""
 _COPULAS_TEXT = "is are was were be equals é es est ist è são son sont sind sono"
 _COPULAS = frozenset(_COPULAS_TEXT.split())
 _DIGITS_TEXT = "zero one two three four five six seven eight nine ten eleven twelve"
@@ -105,7 +105,8 @@ class _Answer:
         return list(self._tokens())
 
     def _tokens(self) -> Iterator[str]:
-        """Words as written, without possessives; `isn't` is `is` and `n't`, and `A` in `choose A` is `A_`."""
+        """Yield words as written, without possessives; `isn't` becomes `is` and `n't`, and `A` in `choose A` becomes
+        `A_`."""
         text = self.text.replace("’", "'")
         for found in _TOKEN.finditer(text):
             word = found[0]
@@ -126,7 +127,7 @@ class _Answer:
 
     @cached_property
     def is_negative(self) -> bool:
-        """Whether its negations do not cancel out; whoever says `not` twice may mean it."""
+        """Whether the answer contains a negation; two negations do not cancel out, since both may be intended."""
         return any(word.lower() in _NEGATIONS for word in self.tokens)
 
     @cached_property
@@ -137,7 +138,7 @@ class _Answer:
 
     @cached_property
     def names(self) -> list[str]:
-        """Words with a capital, in their order; small words and what is no word excepted."""
+        """Capitalised words in order, except function words, negations and numerals."""
         capitals = [word for word in self.tokens if word[:1].isupper() and word.lower() not in _SMALL | _NEGATIONS]
         return [_stem(word) for word in capitals if word.lower() not in _DIGITS]
 
@@ -147,7 +148,7 @@ class _Answer:
 
     @cached_property
     def sides(self) -> dict[str, str]:
-        """By words whose two sides are not to be exchanged, what comes after each."""
+        """The word after each word whose two sides are not interchangeable."""
         found, waiting = dict[str, str](), list[str]()
         often = Counter(_stem(word) for word in self.tokens)
         for word in self.tokens:
@@ -165,13 +166,13 @@ class _Answer:
 
 
 def agreement(answers: Sequence[str]) -> float | None:
-    """From 0 to 1, the mean over all pairs; None where there are not two."""
+    """Return the mean agreement of all pairs, from 0 to 1; None for fewer than two answers."""
     pairs = list(combinations([_Answer(answer) for answer in answers], 2))
     return sum(_alike(*pair) for pair in pairs) / len(pairs) if pairs else None
 
 
 def groups(answers: Sequence[str]) -> list[list[int]]:
-    """Places of answers that agree with every other of their group, the largest group first."""
+    """Return the indexes of answers that all agree with each other, the largest group first."""
     read = [_Answer(answer) for answer in answers]
     found = list[list[int]]()
     for place, answer in enumerate(read):
@@ -203,7 +204,7 @@ def _alike(one: _Answer, other: _Answer) -> float:
     shared = len(left & right)
     alike = 2 * shared / (len(left) + len(right))
     if shared < min(len(left), len(right)):
-        # Each has what the other has not: in a short answer, that is the point of it.
+        # Each has a word that the other lacks; in a short answer, that word is the point.
         is_short = max(len(left), len(right)) <= (_LONG if one.is_unspaced or other.is_unspaced else _BRIEF)
         return 0.0 if is_short else alike
     is_part = shared <= _SHORT and max(len(left), len(right)) <= _LONG
@@ -211,7 +212,7 @@ def _alike(one: _Answer, other: _Answer) -> float:
 
 
 def _is_opposed(one: _Answer, other: _Answer) -> bool:
-    """Whether a word of one stands where the other has its opposite."""
+    """Return whether one answer has the opposite of a word in the other."""
     left, right = one.words - other.words, other.words - one.words
     if any(group & left and group & right for group in _ALTERNATIVES):
         return True
@@ -220,12 +221,16 @@ def _is_opposed(one: _Answer, other: _Answer) -> bool:
 
 
 def _differ(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether each has what the other has not. What only one of them mentions is a detail."""
+    """Return whether each has something the other lacks. What only one of them mentions is a detail."""
     return bool(set(one) - set(other)) and bool(set(other) - set(one))
 
 
 def _named(one: _Answer, other: _Answer) -> tuple[list[str], list[str]]:
-    """The names of both. A word that the other writes small is none, and initials stand for the words they are of."""
+    """Return the names in both answers.
+
+    A word that the other answer writes in lower case is not a name, and initials are expanded to the words they
+    abbreviate.
+    """
     left = [name for name in one.names if name not in other.content or name in other.names]
     right = [name for name in other.names if name not in one.content or name in one.names]
     return _spelled_out(left, right), _spelled_out(right, left)
@@ -241,7 +246,7 @@ def _spelled_out(names: list[str], others: list[str]) -> list[str]:
 
 
 def _is_turned_round(one: _Answer, other: _Answer) -> bool:
-    """Whether both say the same words of the same things, the things in another order, and the order matters."""
+    """Return whether both answers use the same words for the same things in another order, where the order matters."""
     if one.content != other.content or one.words & {"by"} != other.words & {"by"}:
         return False
     sides, other_sides = one.sides, other.sides
@@ -263,7 +268,7 @@ def _order(answer: _Answer) -> list[str]:
 
 
 def _is_label(letter: str, before: str, after: str) -> bool:
-    """Whether a letter that is also a small word names something, as in `choose A` or `x is less than y`."""
+    """Return whether a letter that is also a word is a label, as in `choose A` or `x is less than y`."""
     if letter == "I":
         return False
     if not re.match(r"\s*\w", after):
@@ -275,7 +280,10 @@ def _is_label(letter: str, before: str, after: str) -> bool:
 
 
 def _number(word: str) -> str:
-    """`1,000.50` and `1000.5` alike; a comma before other than three digits is a decimal one."""
+    """Return a normalised number, equal for `1,000.50` and `1000.5`.
+
+    A comma that is not followed by exactly three digits is a decimal one.
+    """
     plain = re.sub(r",(?=\d{3}(?:\D|$))", "", word.replace("−", "-")).replace(",", ".")
     if plain.count(".") > 1:
         return plain.replace(".", "")
@@ -283,7 +291,7 @@ def _number(word: str) -> str:
 
 
 def _stem(word: str) -> str:
-    """Without accents, case and an English ending: `capitals` is `capital`."""
+    """Return a word without accents, case and an English ending: `capitals` becomes `capital`."""
     folded = unicodedata.normalize("NFKD", _DIGITS.get(word.lower(), word.lower()))
     plain = "".join(letter for letter in folded if not unicodedata.combining(letter))
     if plain.lstrip("-−")[:1].isdigit():
@@ -297,21 +305,35 @@ def _stem(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consensus:
+    """The answers of several models to one question, and how far they agree."""
+
     answers: dict[str, Outcome]
-    """By the name each was asked by, in that order."""
+    """Outcomes by the name under which each model was asked, in that order."""
     failed: dict[str, str]
-    """By the same names, and `judge`."""
+    """Errors by the same names, and by `judge`."""
     agreement: float | None
-    """Of the words, 0 to 1; None where fewer than two answered."""
+    """Agreement of the words, 0 to 1; None if fewer than two models answered."""
     judged: Outcome | None
     cost: Cost | None
-    """Of every attempt, of those too who failed; None where one has no price."""
+    """Cost of all attempts, failed ones included; None if one has no known price."""
 
 
 async def consensus(
     delegate: Delegate, ask: Ask, models: tuple[str, ...], judge: str | None, hear: Hear = lambda _: None
 ) -> Consensus:
-    """Raises `InvalidArguments` for fewer than two models, and what the last one raised where nobody answered."""
+    """Ask several models the same question, and optionally a judge to combine the answers.
+
+    Args:
+        delegate: runs the requests.
+        ask: the question.
+        models: aliases or ids of at least two different models; empty for all aliases of the policy.
+        judge: alias or id of the model that combines the answers; None for no judge.
+        hear: called with each piece of any answer as it arrives.
+
+    Raises:
+        InvalidArguments: fewer than two different models, or an unknown judge.
+        UllageError: no model answered; the error is that of the last one and lists all.
+    """
     names = _different(models or tuple(delegate.policy.aliases), delegate.policy)
     if len(names) < 2:
         raise InvalidArguments(
@@ -321,7 +343,7 @@ async def consensus(
         )
     delegate, call = as_one_call(delegate)
     if judge is not None:
-        # A judge that is not there is found out before anyone is paid.
+        # Check that the judge exists before paying for answers.
         await delegate.plan(replace(ask, force_model=judge))
     outcomes, errors = dict[str, Outcome](), dict[str, UllageError]()
 
@@ -353,7 +375,7 @@ async def consensus(
 
 
 def _nobody(errors: dict[str, UllageError]) -> UllageError:
-    """The last error, which then names every member and why it gave no answer."""
+    """Return the last error, extended by the name of every model and why it did not answer."""
     last = list(errors.values())[-1]
     last.message = "\n  ".join(("no model answered:", *(f"{name}: {one.message}" for name, one in errors.items())))
     last.args = (last.message,)
@@ -362,7 +384,7 @@ def _nobody(errors: dict[str, UllageError]) -> UllageError:
 
 
 def _different(names: tuple[str, ...], policy: Policy) -> tuple[str, ...]:
-    """The first name of each model."""
+    """Return the first name of each different model."""
     by_model = {policy.aliases.get(name, name): name for name in reversed(names)}
     return tuple(name for name in dict.fromkeys(names) if name in by_model.values())
 

@@ -1,22 +1,18 @@
 """The delegate's tools: definitions, arguments and replies.
 
-`delegate.run` and its kin as a source of tools.
+`DelegateSource` offers `delegate.run` and the related tools. The reply's text is the answer; everything else about it
+is metadata. Whatever accompanies a prompt (files, images, held results, an earlier answer) is only named in the call
+and read here, so that it does not pass through the caller's context window.
 
-The answer is the reply's text; everything else about it is metadata. What goes with a prompt (files, images, held
-results, an earlier answer) is named in the call and read here, so that it does not pass through the caller's window.
+The definitions are short, since every request may contain them.
 
-Short definitions, since every request may carry them. What they do is told in the files that answer them.
+`read` validates arguments at every level: an unknown argument is refused with the names of the known ones.
 
-Strict at every level: an argument nobody knows is refused, with the names of those that are.
+`Held`, `Files` and `Answers` are protocols; the gateway provides their implementations.
 
-What may go with a prompt without passing through the caller's window: held results, files, earlier answers.
-
-Protocols only; who reads and keeps them is decided where the gateway is put together.
-
-The task and the session that a call belongs to, as its `_meta` names them.
-
-`dev.ullage/task` is the task's name, or a table `{"name": …, "end": true}` for its last call; `dev.ullage/session` is
-`{"end": true}` on the last call of a session, which is otherwise known by its caller. Both are scopes of budgets.
+`read_scopes` reads the task and the session of a call from its `_meta`. `dev.ullage/task` is the task's name, or a
+table `{"name": …, "end": true}` on its last call; `dev.ullage/session` is `{"end": true}` on the last call of a
+session, which is otherwise identified by its caller. Both are scopes of budgets.
 """
 
 import sys
@@ -75,7 +71,7 @@ _DOMAINS = ("code", "creative", "default")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """Of all the tools together; each takes those it names."""
+    """The arguments of all tools together; each tool accepts those in its definition."""
 
     prompt: str = ""
     force_model: str | None = None
@@ -86,21 +82,30 @@ class Arguments:
     max_output_tokens: int | None = None
     context: tuple[str, ...] = ()
     files: Mapping[str, str]
-    """Contents by path, where the caller gives them."""
+    """Contents by path, for files that the caller passes."""
     paths: tuple[str, ...] = ()
-    """Of files that are to be read."""
+    """Paths of files to read."""
     images: tuple[str, ...] = ()
     continues: str | None = None
-    """The handle of an earlier answer."""
+    """Handle of an earlier answer."""
     schema: JsonObject | None = None
-    """JSON Schema that the answer must fit."""
+    """JSON Schema that the answer must match."""
     framework: str | None = None
     models: tuple[str, ...] = ()
     judge: str | None = None
 
 
 def read(arguments: JsonObject, known: tuple[str, ...], required: tuple[str, ...]) -> Arguments:
-    """Raises `InvalidArguments` that names the argument, where it stands and what would do."""
+    """Read the arguments of a call.
+
+    Args:
+        arguments: the arguments as sent.
+        known: names that the tool accepts.
+        required: names that must be present.
+
+    Raises:
+        InvalidArguments: names the argument, its place and what is valid there.
+    """
     _only(arguments, known, "")
     for name in required:
         if arguments.get(name) is None:
@@ -166,7 +171,7 @@ def _texts(table: JsonObject, name: str) -> tuple[str, ...]:
 
 
 def _files(table: JsonObject, *, is_needed: bool) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Contents by path, and paths of files that are to be read: an object gives the one, a list the other."""
+    """Return contents by path, and paths of files to read: an object has contents, a list has paths."""
     if isinstance(table.get("files"), dict):
 
         def fits(value: Json) -> dict[str, str] | None:
@@ -211,72 +216,79 @@ def _output(caps: JsonObject) -> int | None:
 
 
 class Held(Protocol):
-    """Results that were held back, and passages that were retrieved."""
+    """Results kept out of the context window, and retrieved passages."""
 
     async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
-        """Their text, within so many tokens; raises `UnknownHandle`."""
+        """Return the text of some handles within a token limit; raise `UnknownHandle` for an unknown one."""
         ...
 
 
 class Files(Protocol):
-    """Files inside the folders that the user named."""
+    """Files inside the folders that the user configured."""
 
     async def texts(self, paths: tuple[str, ...]) -> dict[str, str]:
-        """Their contents by the path from the folder that each lies in.
+        """Return the contents of files, by their path relative to the configured folder.
 
         Raises:
-            Denied: one lies outside, is ignored, or may hold a secret.
-            UnreadableFile: one is not there, is no text, or is too large.
+            Denied: a file is outside the folders, is ignored, or may contain a secret.
+            UnreadableFile: a file is missing, is not text, or is too large.
         """
         ...
 
     async def images(self, names: tuple[str, ...]) -> tuple[Media, ...]:
-        """The same for images, each a path or a `data:` URI."""
+        """Return images, each named by a path or a `data:` URI; raises like `texts`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What was asked and answered so far."""
+    """The messages of a conversation with a model."""
 
     model: str
-    """The id, in the policy, of the model that answered last."""
+    """The policy's id of the model that answered last."""
     messages: tuple[Message, ...]
-    """Without the system's; the last is the answer."""
+    """Messages other than the system's; the last is the answer."""
 
     @property
     def answer(self) -> str:
+        """Text of the last message."""
         return join_texts(self.messages[-1].parts)
 
 
 class Answers(Protocol):
-    """Keeps answers of delegated calls, each for whoever got it."""
+    """Keeps answers of delegated calls, each for the caller that received it."""
 
     async def keep(self, conversation: Conversation, caller: Caller) -> str | None:
-        """Its handle; None where it could not be kept."""
+        """Keep a conversation and return its handle; None if it could not be kept."""
         ...
 
     async def open(self, handle: str, caller: Caller) -> Conversation:
-        """Raises `UnknownHandle` for none, another's, or one that is no answer."""
+        """Return a conversation.
+
+        Raises:
+            UnknownHandle: the handle does not exist, belongs to another caller, or is not an answer's.
+        """
         ...
 
 
 TASK = "dev.ullage/task"
 SESSION = "dev.ullage/session"
 _LONGEST = 200
-"""Characters of a name."""
+"""Maximum characters of a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scopes:
+    """The task and session of a call, and whether it ends them."""
+
     task: str | None = None
     ends_task: bool = False
-    """Whether the task is over once this call is."""
+    """Whether the task ends with this call."""
     ends_session: bool = False
 
 
 def read_scopes(meta: JsonObject) -> Scopes:
-    """Raises `InvalidArguments` for what is neither a name nor such a table."""
+    """Read the scopes of a call; raise `InvalidArguments` for a value that is neither a name nor such a table."""
     said, session = meta.get(TASK), meta.get(SESSION)
     table: JsonObject = said if isinstance(said, dict) else {"name": said}
     name = table.get("name")
@@ -302,7 +314,7 @@ def _unread(key: str, wanted: str) -> InvalidArguments:
 
 
 _ASKS: dict[str, Json] = {"readOnlyHint": True, "openWorldHint": True, "idempotentHint": False}
-"""Asking a model changes nothing here, though it costs."""
+"""Delegating changes nothing on this machine, though it costs money."""
 
 _PROMPT: dict[str, Json] = {"type": "string"}
 _MODEL: dict[str, Json] = {"type": "string", "description": "Alias or model id"}
@@ -385,14 +397,14 @@ TOOLS = (RUN, DIFF, TESTS, CONSENSUS)
 _LAST = "last"
 """In place of a handle: the latest answer of the caller's session."""
 _CHOOSE, _AGAIN = "use one of the options", "try again later, or name another model with `forceModel`"
-"""What is suggested where whoever raised an error suggests nothing."""
+"""Suggestions for errors that have none of their own."""
 _SESSIONS = 1_000
-"""Whose latest answer is remembered."""
+"""Sessions whose latest answer is remembered."""
 
 
 @dataclass(slots=True)
 class _Happened:
-    """Remembers the runs of one call."""
+    """Records the runs of one call."""
 
     runs: list[Happening] = field(default_factory=list[Happening])
 
@@ -402,23 +414,26 @@ class _Happened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegateSource:
+    """The tools that delegate tasks to other models."""
+
     delegate: Delegate
     held: Held | None = None
-    """None where no result can be held."""
+    """None if results cannot be held."""
     files: Files | None = None
-    """None where the user named no folder that files may be read from."""
+    """None if the user configured no folder from which files may be read."""
     answers: Answers | None = None
-    """None where no answer is kept, so that none can be continued."""
+    """None if answers are not kept, so that none can be continued."""
     context_tokens: int = 20_000
-    """Of what is put before a prompt."""
+    """Maximum tokens of the context put before a prompt."""
     _latest: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """By principal and session, the handle of the latest answer."""
+    """Handle of the latest answer, by principal and session."""
 
     async def tools(self) -> Listing:
+        """Return the definitions of the tools."""
         return Listing(TOOLS, revision="1")
 
     async def call(self, call: Call) -> Reply:
-        """Answers a call; an error carries in its metadata what was tried and what that cost."""
+        """Answer a call; the metadata of an error says what was tried and what it cost."""
         tool = next((one for one in TOOLS if call.tool in (one.name, *one.aliases)), None)
         if tool is None:
             names = tuple(one.name for one in TOOLS)
@@ -440,7 +455,7 @@ class DelegateSource:
                 await self.delegate.purse.end(call.caller)
 
     async def answer(self, tool: Tool, call: Call, arguments: Arguments, hear: Hear) -> Reply:
-        """Answers a call whose tool and arguments are known; `hear` is called with each piece as it arrives."""
+        """Answer a call whose tool and arguments have been read; `hear` is called with each piece as it arrives."""
         answers = {
             RUN.name: self._run,
             DIFF.name: self._diff,
@@ -495,7 +510,7 @@ class DelegateSource:
         return Reply.text(_together(found), meta={DELEGATE: _consensus_report(found)})
 
     async def _contents(self, arguments: Arguments) -> dict[str, str]:
-        """The files of a call, by the name that each goes by in the prompt: as given, and as read from the roots."""
+        """Return the files of a call by their name in the prompt, both those passed and those read from the folders."""
         if not arguments.paths:
             return dict(arguments.files)
         return {**arguments.files, **await self._roots("files").texts(arguments.paths)}
@@ -522,8 +537,10 @@ class DelegateSource:
         return await self.answers.open(handle, call.caller)
 
     async def _keep(self, call: Call, outcome: Outcome, messages: tuple[Message, ...], text: str) -> str | None:
-        """The handle under which the conversation can be continued. Thoughts are not kept: only who thought them takes
-        them back."""
+        """Keep a conversation and return the handle that continues it.
+
+        Reasoning is not kept, because only the model that wrote it accepts it back.
+        """
         if self.answers is None:
             return None
         said = Message(role="assistant", parts=(Text(text),))
@@ -539,8 +556,10 @@ class DelegateSource:
         return system(self.delegate.policy.prompts, task, **filled)
 
     async def _held(self, call: Call, arguments: Arguments) -> str:
-        """What lies behind the handles of `context`: earlier answers, held results, passages. All of them share one
-        budget of tokens."""
+        """Return the text of the handles in `context`: earlier answers, held results, passages.
+
+        All of them share one token budget.
+        """
         answers, others = list[str](), list[str]()
         for handle in arguments.context:
             found = await self._answer_at(handle, call)
@@ -559,7 +578,7 @@ class DelegateSource:
         return f"<context>\n{together}\n</context>" if texts else ""
 
     async def _answer_at(self, handle: str, call: Call) -> str | None:
-        """The earlier answer with this handle; None where it is no answer's."""
+        """Return the earlier answer with this handle; None if the handle is not an answer's."""
         if self.answers is None:
             return None
         try:
@@ -568,7 +587,7 @@ class DelegateSource:
             return None
 
     def _cut(self, text: str, tokens: int) -> str:
-        """The beginning of a text, within so many tokens."""
+        """Return the beginning of a text, within a token limit."""
         meter, model = self.delegate.meter, counted_as(None, self.delegate.models)
         whole = text
         while text and meter.count(text, model).high > tokens:
@@ -606,7 +625,7 @@ def _fitting(text: str, files: dict[str, str]) -> str:
 
 
 def _report_checked(found: Checked[Any]) -> dict[str, Json]:
-    """With what every answer cost, those that would not do among them."""
+    """Return the metadata with the cost of every answer, rejected ones included."""
     said = report(found.outcome)
     said["cost"] = cost_json(together([one.cost for one in found.outcomes]))
     said["asked"] = len(found.outcomes)
@@ -614,7 +633,8 @@ def _report_checked(found: Checked[Any]) -> dict[str, Json]:
 
 
 def _together(found: Consensus) -> str:
-    """What the caller's model reads: one answer where a judge wrote it or all agree, else each; and who gave none."""
+    """Return the text for the caller's model: one answer if a judge wrote it or all agree, else each; and which
+    models failed."""
     lost = "; ".join(f"{name} ({_first_line(why)})" for name, why in found.failed.items())
     missing = f"\n\n[no answer: {lost}]" if lost else ""
     texts = [one.completion.text for one in found.answers.values()]

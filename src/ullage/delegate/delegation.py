@@ -1,18 +1,14 @@
 """`Delegate`: routes a request, tries the candidates in turn and reports the outcome.
 
-`Delegate` routes, asks the candidates in turn as `retry` decides, and tells what came of it. Who is asked is
-`route`'s matter, one attempt is `attempt`'s, money `paying`'s and `tally`'s.
+`router` chooses the candidates, `attempt` sends one request, `retry` decides what follows a failure, and `spend_limits`
+reserves and settles the cost.
 
-Kept while it goes on; `outcome` holds what is left of it.
+`Ask` is the caller's request; `outgoing` turns it into the request for one candidate. A `Course` is the state of a run
+in progress, a `Trial` that of one attempt; `Outcome` is the result.
 
-An ask as its caller puts it, and as it goes to one candidate. Who that is, and whether it answers, is not known here.
-
-Before anyone is chosen: for the model that would be asked first if the prompt were short. Weighs nothing.
-
-The metadata of a delegation: decision, parameters, rationale, usage, cost and attempts.
-
-JSON under one key of the reply's `_meta`, of a reply that failed too: for the client, never for the model. No body of a
-provider is among it.
+`report` and `report_failure` write the metadata of a delegation (decision, parameters, rationale, usage, cost and
+attempts) as JSON under one key of the reply's `_meta`, for failed replies too. It is for the client, never for the
+model, and contains no response body of a provider.
 """
 
 import random
@@ -73,11 +69,13 @@ __all__ = [
 ]
 
 _OUTPUT = 4_096
-"""Tokens that an answer may have where nothing else limits it: what is set aside for it is what it may take."""
+"""Output tokens an answer may have where nothing else limits it; the same number is reserved in the budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
+    """A request to delegate: the messages, and how to choose and limit the model that answers them."""
+
     messages: tuple[Message, ...]
     force_model: str | None = None
     language: str | None = None
@@ -90,31 +88,39 @@ class Ask:
     output_schema: JsonObject | None = None
     caller: Caller = ANONYMOUS
     task: str | None = None
-    """What the caller works on, by a name of the caller's: a label in figures, and a scope of budgets."""
+    """The caller's name for its task: a label in usage figures and a scope of budgets."""
     tool: str | None = None
-    """Which tool or command asks: `run`, `diff`, `summary`; a label in figures."""
+    """The tool or command that sent the request (`run`, `diff`, `summary`): a label in usage figures."""
     deadline: float | None = None
-    """On the event loop's clock; None for `Delegate.longest`."""
+    """Time on the event loop's clock; None for `Delegate.longest` from now."""
     cut: bool = False
-    """Whether a prompt that no window holds may be cut, whatever `Delegate.cut` says."""
+    """Whether a prompt too long for every context window may be shortened, even if `Delegate.cut` is false."""
     alone: bool = False
-    """Whether only the first candidate is meant, and no fallback."""
+    """Whether to try only the first candidate, without fallbacks."""
     prompt_tokens: int | None = None
-    """What the prompt weighs, where whoever asks knows it from what the provider said before; else it is weighed."""
+    """Tokens of the prompt, if the caller knows them from an earlier report of the provider; otherwise they are
+    counted."""
 
 
 def last_words(messages: tuple[Message, ...]) -> str:
-    """The text that the user said last."""
+    """Return the text of the last user message."""
     users = [message for message in messages if message.role == "user"]
     return join_texts(users[-1].parts) if users else ""
 
 
 def has_images(messages: tuple[Message, ...]) -> bool:
+    """Return whether any message contains an image."""
     return any(isinstance(part, Media) and part.kind == "image" for message in messages for part in message.parts)
 
 
 def outgoing(candidate: Candidate, ask: Ask, *, is_open: bool = False) -> Outgoing:
-    """`is_open` where thoughts are neither to be sent sealed nor asked for."""
+    """Return the request for one candidate.
+
+    Args:
+        candidate: the model to ask.
+        ask: the caller's request.
+        is_open: send no encrypted reasoning and request none.
+    """
     thinks = False if is_open else candidate.thinks
     return Outgoing(
         model=candidate.entry.model,
@@ -129,8 +135,10 @@ def outgoing(candidate: Candidate, ask: Ask, *, is_open: bool = False) -> Outgoi
 
 
 def _unsealed(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Without what one of OpenAI's models thought and sealed: another account cannot open it, and a model that does not
-    think refuses it. A message that was nothing else goes with it."""
+    """Remove reasoning that OpenAI's models encrypted, and messages that contain nothing else.
+
+    Another account cannot decrypt it, and a model that does not reason refuses it.
+    """
     opened = ((message, tuple(filter(_is_open, message.parts))) for message in messages)
     return tuple(replace(message, parts=parts) for message, parts in opened if parts or not message.parts)
 
@@ -140,34 +148,39 @@ def _is_open(part: Part) -> bool:
 
 
 def most_output(candidate: Candidate) -> int:
+    """Return the output tokens a candidate may write."""
     return candidate.parameters.max_output_tokens or _OUTPUT
 
 
 @dataclass(slots=True, kw_only=True)
 class Course:
+    """The state of a run in progress."""
+
     route: Route
     estimated: int
-    """Tokens of the prompt."""
+    """Estimated tokens of the prompt."""
     deadline: float
     attempts: list[Attempt] = field(default_factory=list[Attempt])
     warnings: list[str] = field(default_factory=list[str])
     wait: float = 0.0
     """Seconds waited since the last attempt."""
     at_least: int = 0
-    """Tokens of window that the next candidate must have more than."""
+    """The next candidate must have a context window larger than this, in tokens."""
     is_over: bool = False
-    """Whether nobody else is to be asked."""
+    """Whether no further candidate may be tried."""
 
     @property
     def cost(self) -> Cost | None:
+        """Cost of all attempts so far; None if one of them has no known price."""
         return together([one.cost for one in self.attempts])
 
     def take_wait(self) -> float:
+        """Return the seconds waited since the last attempt, and reset them to zero."""
         waited, self.wait = self.wait, 0.0
         return waited
 
     def outcome(self, candidate: Candidate, completion: Completion) -> Outcome:
-        """Where the last attempt answered."""
+        """Return the outcome of a run whose last attempt answered."""
         last = self.attempts[-1]
         return Outcome(
             completion=completion,
@@ -184,28 +197,30 @@ class Course:
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """One attempt while it runs."""
+    """One attempt in progress: its text so far, its usage and its start time."""
 
     candidate: Candidate
     hear: Hear
     waited: float
     so_far: Callable[[], Usage] = Usage
-    """What the provider has reported by now."""
+    """Returns the usage the provider has reported so far."""
     started: float = field(default_factory=time.perf_counter)
     _pieces: list[str] = field(default_factory=list[str])
 
     def heard(self, event: Event) -> None:
+        """Record a piece of the answer and pass it to the listener."""
         self._pieces.append(event.text)
         self.hear(event)
 
     @property
     def text(self) -> str:
-        """All that came, thinking too."""
+        """All text received so far, reasoning included."""
         return "".join(self._pieces)
 
     def ended(
         self, *, usage: Usage, reported: bool, cost: Cost | None, failed: ProviderFailed | None = None
     ) -> Attempt:
+        """Return the record of the finished attempt."""
         entry = self.candidate.entry
         return Attempt(
             alias=self.candidate.alias,
@@ -227,6 +242,7 @@ DELEGATE = "dev.ullage/delegate"
 
 
 def report(outcome: Outcome) -> dict[str, Json]:
+    """Return the metadata of a delegation that answered, as JSON."""
     candidate = outcome.candidate
     said: dict[str, Json] = {
         "decision": {
@@ -254,10 +270,10 @@ def report(outcome: Outcome) -> dict[str, Json]:
 
 
 def report_failure(happened: Sequence[Happening]) -> dict[str, Json]:
-    """The same for a call that came to nothing: what was tried, and what that cost.
+    """Return the metadata of a failed call: what was tried, and what it cost.
 
     Args:
-        happened: the runs of the call, each of which may have answered; empty where nobody was asked.
+        happened: the runs of the call, some of which may have answered; empty if no model was asked.
     """
     attempts = [attempt for one in happened for attempt in one.attempts]
     return {
@@ -274,6 +290,7 @@ def report_failure(happened: Sequence[Happening]) -> dict[str, Json]:
 
 
 def usage_json(usage: Usage) -> dict[str, Json]:
+    """Return the tokens of a request as JSON; null for what the provider did not report."""
     total = None if usage.input is None or usage.output is None else usage.input + usage.output
     return {
         "input_tokens": usage.input,
@@ -286,7 +303,7 @@ def usage_json(usage: Usage) -> dict[str, Json]:
 
 
 def cost_json(cost: Cost | None) -> Json:
-    """Null where nobody knows the price."""
+    """Return a cost as JSON; null if the price is unknown."""
     if cost is None:
         return None
     return {
@@ -300,7 +317,7 @@ def cost_json(cost: Cost | None) -> Json:
 
 
 def _money(amount: Decimal | None) -> float | None:
-    """As the number that the original had; no price has so many digits that this would round it."""
+    """Return an amount as a float; no price has enough digits to be rounded by this."""
     return None if amount is None else float(amount)
 
 
@@ -322,10 +339,14 @@ def _attempt(one: Attempt) -> dict[str, Json]:
 
 
 _COUNTED_AS = "gpt-4o"
-"""Whose tokens are counted for a model that nobody knows."""
+"""The model whose tokenizer counts for models that are not in the table."""
 
 
 def to_be_weighed(ask: Ask, policy: Policy, models: ModelTable) -> tuple[Request, str]:
+    """Return the request to count and the model to count it for, before a route is chosen.
+
+    The model is the one the policy would ask first for a short prompt.
+    """
     named = policy.aliases.get(ask.force_model or policy.default_alias or "")
     entry = policy.models.get(named or ask.force_model or "")
     request = Request(format=Format.OPENAI_CHAT, model=None, messages=ask.messages, tools=ask.tools)
@@ -333,40 +354,51 @@ def to_be_weighed(ask: Ask, policy: Policy, models: ModelTable) -> tuple[Request
 
 
 def counted_as(model: str | None, models: ModelTable) -> str:
+    """Return the model whose tokenizer counts for `model`."""
     return _COUNTED_AS if model is None or models.get(model) is None else model
 
 
 _SESSIONS = 1_000
-"""Whose language is remembered."""
+"""Sessions whose language is kept."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Delegate:
-    """Asks models for answers. One a process; many runs at a time."""
+    """Delegates requests to models: routes, retries, falls back and accounts for the cost.
+
+    One instance per process; many runs may be in progress at a time.
+
+    Example:
+        outcome = await delegate.run(Ask(messages=messages, tier="small"))
+        print(join_texts(outcome.completion.message.parts))
+    """
 
     policy: Policy
     models: ModelTable
     meter: "Meter"
     providers: Mapping[str, Provider]
     off: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By provider, why it is not among them; no key is ever in it."""
+    """Why a provider is not available, by its name; never contains a key."""
     client: httpx2.AsyncClient
     purse: Purse = field(default_factory=Unlimited)
     observers: tuple[Observer, ...] = ()
-    """Told of every run when it is over."""
+    """Called with every run when it has ended."""
     patience: Patience = field(default_factory=Patience)
     cut: bool = False
-    """Whether a prompt that no window holds is cut in its middle, and said to be, rather than refused."""
+    """Whether to shorten a prompt too long for every context window, with a warning, instead of refusing it."""
     longest: float = 300.0
-    """Seconds over all attempts, where the caller sets no deadline; three times as many where the first model
-    reasons."""
+    """Limit in seconds for all attempts of a run without a deadline; three times as long if the first model reasons."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     chance: Callable[[], float] = random.random
     benched: Benched = field(default_factory=lambda: Benched(time.monotonic))
     _languages: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     async def plan(self, ask: Ask) -> tuple[Route, int]:
-        """The route that `run` would take now, and the tokens of the prompt, without asking anyone."""
+        """Return the route that `run` would take now and the tokens of the prompt, without calling a model.
+
+        Raises:
+            InvalidArguments: the model, tier or domain does not exist, or the prompt fits no context window.
+        """
         estimated = await self._weigh(ask) if ask.prompt_tokens is None else ask.prompt_tokens
         language, how = self._language(ask)
         found = route(
@@ -389,7 +421,17 @@ class Delegate:
         return without(found, self.benched.now()), estimated
 
     async def run(self, ask: Ask, hear: Hear = lambda _: None) -> Outcome:
-        """The first whole answer. Raises `ProviderFailed` that lists every attempt where nobody gave one."""
+        """Return the first complete answer.
+
+        Args:
+            ask: the request.
+            hear: called with each piece of an answer as it arrives, also of attempts that fail later.
+
+        Raises:
+            ProviderFailed: no candidate answered; the error lists every attempt.
+            OverBudget: a spending ceiling leaves too little for the request.
+            InvalidArguments: the model, tier or domain does not exist, or the prompt fits no context window.
+        """
         ask, cut, (found, estimated) = await self._held_by_a_window(ask)
         longest = self.longest * (3 if found.candidates[0].thinks else 1)
         deadline = anyio.current_time() + longest if ask.deadline is None else ask.deadline
@@ -407,7 +449,7 @@ class Delegate:
         return outcome
 
     async def _held_by_a_window(self, ask: Ask) -> tuple[Ask, list[str], tuple[Route, int]]:
-        """The ask, cut where that is wanted and needed, what is to be said of it, and its plan."""
+        """Return the request (shortened if allowed and necessary), warnings about that, and its plan."""
         try:
             return ask, [], await self.plan(ask)
         except TooLong as too_long:
@@ -425,7 +467,7 @@ class Delegate:
         return await anyio.to_thread.run_sync(shortened, ask.messages, fits)
 
     def _payment(self, ask: Ask, course: Course) -> Payment:
-        """Of what the dearest candidate would take if it used all that it may."""
+        """Return the payment for a run, estimated as the maximum the most expensive candidate could cost."""
         uses = [(one, _most(one, course.estimated)) for one in course.route.candidates]
         prices = [self._price(candidate, usage) for candidate, usage in uses]
         estimate = dearest([usage for _, usage in uses], prices)
@@ -438,7 +480,7 @@ class Delegate:
     async def _give_up(self, order: "_Order", course: Course, failed: BaseException) -> None:
         said = failed.message if isinstance(failed, UllageError) else "was given up"
         try:
-            # Where the fault is ours nobody knows what was spent, and the estimate stands.
+            # After an internal error the amount spent is unknown, so the estimate remains booked.
             if isinstance(failed, UllageError) or not isinstance(failed, Exception):
                 await order.payment.settle(course.attempts)
         finally:
@@ -474,7 +516,7 @@ class Delegate:
         raise unanswered(failures, course.attempts)
 
     async def _patiently(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
-        """One candidate, as often as is worth it."""
+        """Try one candidate as often as the retry rules allow."""
         tries, is_priced = 0, self._is_priced(candidate, course)
         while True:
             tries += 1
@@ -513,7 +555,7 @@ class Delegate:
             course.attempts.append(self._failed(trial, course, failed))
             raise
         except BaseException:
-            # Cancelled in the middle: what had come was paid for.
+            # Cancelled during the attempt: what had arrived is billed.
             course.attempts.append(self._failed(trial, course, ProviderFailed("was given up", kind="deadline")))
             raise
         self.benched.rise(candidate.entry.id)
@@ -535,7 +577,7 @@ class Delegate:
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
     def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
-        # Counted only where the provider did not: a long answer takes its time.
+        # Count only if the provider reported no usage: counting a long answer is slow.
         said = believable(answer.usage)
         came = 0 if said.output is not None else self._count(_written(trial.text, answer), trial.candidate)
         usage, reported = completed(said, sent=course.estimated, came=came)
@@ -546,8 +588,8 @@ class Delegate:
     def _failed(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
         usage, reported, said = NOTHING, True, believable(trial.so_far())
         if trial.text or said.input is not None or failed.may_be_billed:
-            # What is reported of an answer that broke off may be from its beginning. Where nothing came, or thoughts
-            # that nobody sees may have, the answer is booked at the most that it could have been.
+            # The usage reported for an interrupted answer may date from its beginning. If nothing arrived, or if
+            # hidden reasoning may have been written, book the maximum output.
             came = self._count(trial.text, trial.candidate)
             if trial.candidate.thinks or (not trial.text and said.output is None):
                 came = max(came, most_output(trial.candidate))
@@ -560,7 +602,7 @@ class Delegate:
         return price_attempt(usage, candidate.entry, self.models, host=host, when=self.now())
 
     async def _weigh(self, ask: Ask) -> int:
-        """The upper edge of what the prompt weighs."""
+        """Return the upper bound of the prompt's tokens."""
         from ullage.tokens import patiently
 
         return (await patiently(self.meter.weigh_steps(*to_be_weighed(ask, self.policy, self.models)))).total.high
@@ -569,8 +611,11 @@ class Delegate:
         return self.meter.count(text, counted_as(candidate.entry.model, self.models)).tokens
 
     def _language(self, ask: Ask) -> tuple[str | None, str]:
-        """Given, else detected where the policy goes by it, else the session's: one short prompt does not change the
-        language of a session."""
+        """Return the language of a request and how it was found.
+
+        In this order: given in the request, detected (if the policy has language rules), the session's. A short prompt
+        whose language is unclear keeps the session's language.
+        """
         session = (ask.caller.principal, ask.caller.session)
         said, how = ask.language, "given"
         if said is None and self.policy.languages:
@@ -586,17 +631,17 @@ class Delegate:
 
 @dataclass(slots=True, kw_only=True)
 class _Order:
-    """An ask that is being answered."""
+    """A run's request, listener and payment."""
 
     ask: Ask
     hear: Hear
     payment: Payment
     is_open: bool = False
-    """Whether it goes without sealed thoughts, since somebody could not take them."""
+    """Whether to send no encrypted reasoning, because a provider refused it."""
 
 
 def _written(text: str, answer: Completion) -> str:
-    """All that the model wrote: what was heard, and its calls, which nobody hears."""
+    """Return all that the model wrote: the streamed text, and its tool calls, which are not streamed."""
     return "".join((text, *(f"{call.name}{call.arguments}" for call in answer.tool_calls)))
 
 

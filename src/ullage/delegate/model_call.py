@@ -1,15 +1,13 @@
 """The neutral request to a model, its streamed answer, and the errors of providers.
 
-A request in neutral parts with the few settings every provider has, and its answer as it streams in. Which wire it
-is written on, each file of `providers` knows; who is asked, and again, `route` and `run`.
+Requests and answers are in provider-neutral parts with the few settings that every provider has. Each module in
+`providers` converts them to its wire format; `router` and `delegation` decide which model to ask, and `retry` what to
+do about a failure.
 
-The kinds of failure of one attempt, and what is known of each. What to do about a failure, `retry` decides.
+A `Provider` is a configured provider with its key and time-outs. An `Observer` (ledger, log, cost alert) receives each
+run as a `Happening`, which never contains the prompt, the answer or a key.
 
-A provider as configured, with its key and its time-outs.
-
-To the ledger, to the log, to whoever watches the money. Never the prompt, the answer or a key.
-
-Which JSON Schemas providers hold a model to.
+`is_strict` tells which JSON Schemas providers can enforce.
 """
 
 from collections.abc import Iterator
@@ -54,37 +52,41 @@ class Outgoing:
     """One request to one model."""
 
     model: str
-    """As the provider calls it."""
+    """The provider's name for the model."""
     messages: tuple[Message, ...]
-    """System messages first, where there are any."""
+    """System messages come first, if there are any."""
     max_output_tokens: int | None = None
     temperature: float | None = None
-    """None where the model refuses one, or nobody set it."""
+    """None if the model refuses a temperature, or none is set."""
     tools: tuple[ToolDefinition, ...] = ()
     tool_choice: Json = None
     output_schema: JsonObject | None = None
-    """JSON Schema that the answer must fit."""
+    """JSON Schema that the answer must match."""
     thinks: bool = False
-    """Whether the model is known to think before it answers."""
+    """Whether the model is known to reason before it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A request as it goes over the wire, less the address and the key."""
+    """A request in wire format, without the address and the key."""
 
     path: str
-    """Behind the provider's base address."""
+    """Path below the provider's base address."""
     headers: JsonObject
     body: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
+    """A piece of the answer's text."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
+    """A piece of the model's reasoning."""
+
     text: str
 
 
@@ -93,56 +95,73 @@ Event = TextDelta | ThinkingDelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A whole answer: its stream came to the end that its wire promises."""
+    """A complete answer, whose stream ended as its wire format requires."""
 
     text: str
     finish: Finish
     usage: Usage
-    """None in it is what the provider did not report."""
+    """Fields that the provider did not report are None."""
     tool_calls: tuple[ToolCall, ...] = ()
     message: Message
-    """To be carried back in the next request: text, thinking with its signature, calls."""
+    """Text, reasoning with its signature and tool calls, to send back in the next request."""
     model: str | None = None
-    """What the provider says answered."""
+    """The model that answered, as the provider reports it."""
     reported_cost: str | None = None
-    """In dollars, where the provider bills and says so (OpenRouter)."""
+    """Cost in dollars, if the provider bills and reports it (OpenRouter)."""
 
 
 class Reader(Protocol):
-    """Reads one streamed answer, event by event. Raises `ProviderFailed` for what is malformed or an error in band."""
+    """Reads one streamed answer, event by event.
+
+    Raises:
+        ProviderFailed: an event is malformed or reports an error.
+    """
 
     @property
     def is_whole(self) -> bool:
-        """Whether the answer is complete, so that `finish` gives it; its usage may still be to come."""
+        """Whether the answer is complete, so that `finish` returns it; its usage may still follow."""
         ...
 
     @property
     def is_over(self) -> bool:
-        """Whether the wire's end marker has come: nothing after it belongs to the answer."""
+        """Whether the wire's end marker has arrived; nothing after it belongs to the answer."""
         ...
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
-        """One server-sent event: its name where it has one, and its data. A body that was not streamed is one event."""
+        """Read one server-sent event and return the pieces of the answer in it.
+
+        Args:
+            event: the event's name, if it has one.
+            data: its data; a body that was not streamed is passed as one event.
+        """
         ...
 
     def finish(self) -> Completion:
-        """Called when the stream has ended; raises `ProviderFailed` of kind `truncated` where its end did not come."""
+        """Return the answer when the stream has ended.
+
+        Raises:
+            ProviderFailed: of kind `truncated`, if the answer's end did not arrive.
+        """
         ...
 
     def so_far(self) -> Usage:
-        """What is known of the use, also of an answer that broke off."""
+        """Return the usage reported so far, also for an interrupted answer."""
         ...
 
 
 class Wire(Protocol):
-    """One way of speaking to a provider."""
+    """The request and response format of a provider's API."""
 
-    def write(self, outgoing: Outgoing) -> Written: ...
+    def write(self, outgoing: Outgoing) -> Written:
+        """Return the request in wire format."""
+        ...
 
-    def reader(self) -> Reader: ...
+    def reader(self) -> Reader:
+        """Return a new reader for one answer."""
+        ...
 
     def authorize(self, key: str) -> dict[str, str]:
-        """The headers that carry the key."""
+        """Return the headers that carry the key."""
         ...
 
 
@@ -166,16 +185,22 @@ FailureKind = Literal[
     "no_key",
     "deadline",
 ]
-"""`cut`: the connection broke; `truncated`: the stream ended without its mark; `malformed`: it was not what its wire
-promises; `exhausted`: the account has no money, or no quota before another day; `sealed`: it cannot open the thoughts
-that it was sent, or seals none; `refused`: the provider will not, for a reason of its own; `no_key`: nobody was
-asked."""
+"""The kind of a failed attempt.
+
+- `cut`: the connection broke.
+- `truncated`: the stream ended without its end marker.
+- `malformed`: the response does not follow its wire format.
+- `exhausted`: the account has no credit, or no quota until another day.
+- `sealed`: the provider cannot decrypt the reasoning it received, or encrypts none.
+- `refused`: the provider refuses for a reason of its own.
+- `no_key`: no request was sent.
+"""
 
 _PROXY_TIMEOUTS = frozenset({504, 524})
 
 
 class ProviderFailed(Unavailable):
-    """One attempt that came to nothing. Holds no body, no key and no prompt."""
+    """A failed attempt. Contains no response body, no key and no prompt."""
 
     code: ClassVar[str] = "PROVIDER_FAILED"
 
@@ -192,21 +217,21 @@ class ProviderFailed(Unavailable):
         self.kind: FailureKind = kind
         self.status = status
         self.retry_after = retry_after
-        """Seconds, where the provider said so."""
+        """Seconds, if the provider sent them."""
         self.usage = Usage()
-        """What the provider had reported before it failed."""
+        """Usage reported before the failure."""
         self.was_sent = kind not in ("connect", "no_key")
         """Whether the request reached the provider, as far as is known."""
 
     @property
     def may_be_billed(self) -> bool:
-        """Whether the provider may have worked on the request: it was sent, and either no HTTP status came, or one by
-        which a proxy says that the provider behind it took too long."""
+        """Whether the provider may have worked on the request: it was sent, and either no HTTP status arrived, or one
+        with which a proxy reports that the provider behind it timed out."""
         return self.was_sent and (self.status is None or self.status in _PROXY_TIMEOUTS)
 
 
 def is_strict(schema: JsonObject) -> bool:
-    """Whether providers that hold a model to a schema take it: every object closed, and every property required."""
+    """Return whether providers can enforce the schema: every object is closed and every property required."""
     objects = [table for table in tables_of(dict(schema)) if "properties" in table or table.get("type") == "object"]
     return bool(objects) and all(_is_closed(table) for table in objects)
 
@@ -218,7 +243,7 @@ def _is_closed(table: dict[str, Json]) -> bool:
 
 
 def tables_of(value: Json) -> Iterator[dict[str, Json]]:
-    """Every table in it, its own first."""
+    """Yield every object in a JSON value, the outermost first."""
     waiting: list[Json] = [value]
     while waiting:
         one = waiting.pop()
@@ -230,22 +255,22 @@ def tables_of(value: Json) -> Iterator[dict[str, Json]]:
 
 
 _REASONING = 5
-"""How many times longer than others a model may take that reasons, where the user set no limit."""
+"""Factor on the time-outs of models that reason, where the user set no limit."""
 _KEEP_ALIVE = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """In seconds."""
+    """Time-outs in seconds."""
 
     connect: float = 3.0
     first_byte: float = 60.0
-    """Until the answer begins; some models think first."""
+    """Until the answer begins; some models reason first."""
     idle: float = 30.0
-    """Between two pieces of an answer; a keep-alive is one."""
+    """Between two pieces of an answer; a keep-alive counts as a piece."""
 
     def for_reasoning(self) -> "Timeouts":
-        """The limits for a model that reasons before it answers: longer ones, except where the user set others."""
+        """Return the limits for a model that reasons before it answers: longer ones, except where the user set them."""
         usual = Timeouts()
         return Timeouts(
             connect=self.connect,
@@ -255,26 +280,28 @@ class Timeouts:
 
     @property
     def keep_alive(self) -> float:
-        """For how long keep-alives alone are waited through, so that a dead model behind a live proxy is given up."""
+        """How long keep-alives alone extend the wait, so that a dead model behind a live proxy is abandoned."""
         return max(_KEEP_ALIVE, 4 * self.idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
+    """A configured provider, with its address, key and time-outs."""
+
     name: str
     wire: Wire
     base_url: str
     key: str | None = field(default=None, repr=False)
-    """None where it needs none, as a model on this machine."""
+    """None if it needs none, such as a model on this machine."""
     headers: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     timeouts: Timeouts = field(default_factory=Timeouts)
     host: str | None = None
-    """Who bills, as prices know them; None for whoever made the model."""
+    """The billing host, as price tables name it; None for the model's maker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One model asked once."""
+    """The record of one attempt with one model."""
 
     alias: str | None
     provider: str
@@ -282,42 +309,46 @@ class Attempt:
     success: bool
     milliseconds: float
     waited: float = 0.0
-    """Milliseconds before it, on account of the one before."""
+    """Milliseconds waited before it because of the previous attempt."""
     kind: FailureKind | None = None
     error: str | None = None
     status: int | None = None
     usage: Usage
-    """What it took, estimated where the provider reported nothing and something had been sent."""
+    """Tokens used; estimated if a request was sent and the provider reported nothing."""
     usage_reported: bool
     cost: Cost | None = None
-    """None where nobody knows the price."""
+    """None if the price is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
+    """The result of a run that answered."""
+
     completion: Completion
     candidate: Candidate
-    """Who answered."""
+    """The candidate that answered."""
     route: Route
     estimated_input: int
     usage: Usage
-    """Of the attempt that answered."""
+    """Usage of the attempt that answered."""
     usage_reported: bool
     cost: Cost | None
-    """Of every attempt together; None where one of them has no price."""
+    """Cost of all attempts together; None if one of them has no known price."""
     attempts: tuple[Attempt, ...]
     warnings: tuple[str, ...] = ()
-    """What no waiting mends, what was cut, and what could not be written down."""
+    """Failures that waiting does not resolve, a shortened prompt, and records that could not be written."""
 
     @property
     def fallback_used(self) -> bool:
-        """Whether another model answered than the one that the policy chose."""
+        """Whether another model answered than the policy chose."""
         first = self.route.candidates[0].entry.id
         return self.candidate.entry.id != (self.route.preferred or first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
+    """The record of a finished run, for observers."""
+
     time: datetime
     caller: Caller
     task: str | None
@@ -326,16 +357,18 @@ class Happening:
     attempts: tuple[Attempt, ...]
     cost: Cost | None
     outcome: Outcome | None
-    """None where nobody answered."""
+    """None if no model answered."""
     error: str | None = None
-    """Why, in our words."""
+    """Why no model answered, in Ullage's words."""
     tool: str | None = None
-    """Which tool or command asked, such as `run`."""
+    """The tool or command that sent the request, such as `run`."""
     earlier: tuple[Attempt, ...] = ()
-    """Of the runs of the same call that were over before this one, where there are several."""
+    """Attempts of earlier runs of the same call, if it has several."""
 
 
 class Observer(Protocol):
+    """Receives every finished run."""
+
     def happened(self, happening: Happening) -> None:
-        """Must neither wait nor raise."""
+        """Record a run; must neither wait nor raise."""
         ...

@@ -1,17 +1,16 @@
 """The routing policy: reading, linting and evaluating it.
 
-A policy as values: which models there are, what they are called, and by what rules one is chosen. It is read from
-files elsewhere, checked by `lint`, and gone by in `route`.
+A `Policy` is a set of values: the available models, their aliases, and the rules by which `router` chooses one.
 
-Two documents in, a policy out, or every fault in them together. The same tables may stand in other files, so documents
-come already parsed, and whoever parsed them tells where a key stands. What is wrong with a policy that can be read,
-`lint` says.
+`read_policy` makes a policy from two parsed documents, and returns all faults in them together. The same tables may be
+in other files, so the documents are passed already parsed, with a function that locates a key in its file.
 
-Rules that never come to bear, and models that cannot do what a rule wants of them: each a warning that names where it
-stands. A policy with warnings still holds.
+`lint` warns about rules that never apply and models that cannot do what a rule requires, with the place of each. A
+policy with warnings remains in force.
 
-Over a table of what several models once answered, with score and cost: the policy's choice beside the best single
-model, chance, and an oracle that knows every outcome. It says so when one model is both the best and the cheapest.
+`evaluate` replays a table of recorded answers of several models, with score and cost. It compares the policy's choice
+with the best single model, random choice, and an oracle that knows every outcome, and reports if one model is both the
+best and the cheapest.
 """
 
 import sys
@@ -46,118 +45,128 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry:
-    """A model that may be asked."""
+    """A model of the policy."""
 
     id: str
-    """As the policy names it: `openai:gpt-4o`."""
+    """The policy's name for it: `openai:gpt-4o`."""
     provider: str
-    """Which of the configured providers is asked."""
+    """Name of the configured provider that serves it."""
     model: str
-    """What the provider calls it."""
+    """The provider's name for it."""
     max_output_tokens: int | None = None
     temperature: float | None = None
     cap_default: int | None = None
-    """Output tokens where neither tier nor request asks for more."""
+    """Output tokens if neither tier nor request asks for more."""
     cap_hard: int | None = None
-    """Output tokens that nothing goes beyond."""
+    """Upper limit of output tokens."""
     price: Price | None = None
-    """The user's own, which wins over every other."""
+    """The user's own price, which overrides every other source."""
     window: int | None = None
-    """The user's own, instead of the model table's."""
+    """The user's own context window, which overrides the model table's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRule:
+    """The alias and temperature for prompts in one language."""
+
     alias: str | None = None
     temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """Prompts of so many tokens go to this alias."""
+    """The alias for prompts within a range of tokens."""
 
     alias: str
     at_least: int = 0
     at_most: int | None = None
-    """None for no end."""
+    """None for no upper limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
+    """The models that may be asked, and the rules that choose among them."""
+
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Alias to the id of a model."""
+    """Model ids by alias."""
     models: Mapping[str, ModelEntry] = field(default_factory=dict[str, ModelEntry])
     default_alias: str | None = None
     languages: Mapping[str, LanguageRule] = field(default_factory=dict[str, LanguageRule])
-    """By two-letter code."""
+    """Rules by two-letter language code."""
     buckets: tuple[Bucket, ...] = ()
-    """In order; the first that takes a prompt's size is meant."""
+    """In order; the first whose range contains the prompt's size applies."""
     fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By alias, those asked after it, in order."""
+    """By alias, the names to try after it, in order."""
     cap_default: int | None = None
     tiers: Mapping[str, int] = field(default_factory=dict[str, int])
     """Output tokens by tier."""
     temperatures: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By domain; `default` among them."""
+    """By domain, `default` included."""
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
     """System prompts by task: `run`, `diff`, `tests`, `judge`."""
     places: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Dotted key (`routing.tokenBuckets.0`) to file and line, for whoever mends it."""
+    """File and line by dotted key (`routing.tokenBuckets.0`), for warnings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What one model's answer was worth."""
+    """The recorded score and cost of one model's answer."""
 
     score: float
     cost: float | None = None
-    """None where it was not recorded."""
+    """None if it was not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
+    """One prompt of an evaluation, with the recorded answers of several models."""
+
     prompt: str = ""
     prompt_tokens: int | None = None
-    """None where the prompt itself is to be counted."""
+    """None to count the prompt itself."""
     language: str | None = None
     domain: str | None = None
     tier: str | None = None
     outcomes: Mapping[str, Recorded] = field(default_factory=dict[str, Recorded])
-    """By model id or alias."""
+    """Results by model id or alias."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How one way of choosing did."""
+    """The mean result of one way of choosing models."""
 
     name: str
     score: float
-    """Mean over the cases."""
+    """Mean over all cases."""
     cost: float | None
-    """Mean; None where a cost is missing."""
+    """Mean over all cases; None if a cost is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
+    """The result of `evaluate`: the policy compared with single models, random choice and an oracle."""
+
     policy: Standing
     singles: tuple[Standing, ...]
-    """Each model alone, the best score first."""
+    """Each model on its own, the best score first."""
     chance: Standing
     oracle: Standing
     cases: int
     left_out: int
-    """Cases without an outcome of the model that the policy chose, or of every model."""
+    """Cases that lack an outcome of the model the policy chose, or of one of the compared models."""
     dominant: str | None
-    """The model that no other beats in score or in cost; None where there is none, or costs are not known."""
+    """The model that no other beats in score or in cost; None if there is none, or costs are unknown."""
     chosen: Mapping[str, int]
-    """How often the policy took each model."""
+    """How often the policy chose each model."""
 
     @property
     def best(self) -> Standing:
+        """The single model with the best score."""
         return self.singles[0]
 
     @property
     def verdict(self) -> str:
+        """The result in one sentence."""
         gained = self.policy.score - self.best.score
         if gained > 0:
             return f"{gained:.3f} above `{self.best.name}` alone{_saving(self.policy, self.best)}"
@@ -172,7 +181,15 @@ class Evaluation:
 
 
 def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> Evaluation | None:
-    """`choose` gives the names of the model that the policy takes. None where no case can be judged."""
+    """Compare the policy's choices with single models, random choice and an oracle.
+
+    Args:
+        cases: prompts with recorded outcomes.
+        choose: returns the names of the model that the policy chooses for a case.
+
+    Returns:
+        The comparison; None if no case can be judged.
+    """
     models = _everywhere(cases)
     judged = [(case, name) for case in cases if (name := _recorded(case, choose(case), models)) is not None]
     if not judged:
@@ -192,7 +209,7 @@ def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> 
 
 
 def _everywhere(cases: Sequence[Case]) -> list[str]:
-    """Models with an outcome in most cases; a case without one of them is left out."""
+    """Return the models with an outcome in most cases; a case that lacks one of them is left out."""
     counts = dict[str, int]()
     for case in cases:
         for model in case.outcomes:
@@ -220,7 +237,7 @@ def _chance(singles: Sequence[Standing]) -> Standing:
 
 
 def _best(case: Case, models: Sequence[str]) -> Recorded:
-    """The highest score, and of those the cheapest."""
+    """Return the highest score, and the cheapest of equal scores."""
     outcomes = [case.outcomes[model] for model in models]
     return min(outcomes, key=lambda one: (-one.score, one.cost is None, one.cost or 0))
 
@@ -247,7 +264,7 @@ def _saving(one: Standing, other: Standing) -> str:
 
 
 Place = Callable[[Sequence[str]], str | None]
-"""File and line of the key at a path, where that is known."""
+"""Returns file and line of the key at a path, if known."""
 Value = TypeVar("Value")
 
 _MODEL_KEYS = ("provider", "model", "max_output_tokens", "temperature", "cap", "pricing", "window")
@@ -257,7 +274,7 @@ _BUCKET_KEYS = ("min", "maxPromptTokens", "alias")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Something that cannot be read."""
+    """A key whose value cannot be read."""
 
     key: str
     message: str
@@ -283,7 +300,16 @@ class _Reading:
 def read_policy(
     models: JsonObject, policies: JsonObject, place: Place = lambda _: None
 ) -> tuple[Policy, tuple[Fault, ...]]:
-    """The policy, less what could not be read, and the faults."""
+    """Read the policy and return it with all faults.
+
+    Args:
+        models: the parsed document that lists models and aliases.
+        policies: the parsed document with routing, caps, temperatures and prompts.
+        place: locates a key in its file, for messages.
+
+    Returns:
+        The policy without the parts that could not be read, and the faults.
+    """
     reading = _Reading(place)
     routing = _table(policies, ("routing",), reading)
     caps = _table(policies, ("caps",), reading)
@@ -335,7 +361,7 @@ def _models(document: JsonObject, reading: _Reading) -> Iterator[tuple[str, Mode
 
 
 def _price(said: JsonObject, path: tuple[str, ...], reading: _Reading) -> Price | None:
-    """The user's own price of one token."""
+    """Return the user's own price per token."""
     if "pricing" not in said:
         return None
     table = _table(said, path, reading)
@@ -442,39 +468,46 @@ def _whole(value: object) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    """One that can be reckoned with: TOML and Python's JSON know others."""
+    """Return a finite number; TOML and Python's JSON also allow NaN and infinity."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return float(value) if abs(value) <= sys.float_info.max else None
 
 
 def _money(value: object) -> Decimal | None:
-    """By its shortest writing: JSON's 0.000003 is meant as it stands, not as the nearest binary fraction."""
+    """Return a decimal from the shortest notation: JSON's 0.000003 is exactly that, not the nearest binary fraction."""
     number = _number(value)
     return Decimal(repr(value)) if number is not None and number >= 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
-    """One thing that is wrong with a policy."""
+    """A problem found in a policy."""
 
     key: str
-    """Dotted, as in the file: `routing.tokenBuckets.0`."""
+    """Dotted key, as in the file: `routing.tokenBuckets.0`."""
     message: str
     place: str | None
-    """File and line, where they are known."""
+    """File and line, if known."""
 
 
 _Finding = tuple[str, str]
 
 
 def lint(policy: Policy, models: ModelTable, today: date) -> tuple[Warned, ...]:
+    """Return warnings about rules that never apply and models that cannot do what a rule requires.
+
+    Args:
+        policy: the policy to check.
+        models: prices, windows and abilities of known models.
+        today: the date on which models are checked for retirement.
+    """
     findings = (finding for check in _CHECKS for finding in check(policy, models, today))
     return tuple(Warned(key=key, message=message, place=_place(key, policy)) for key, message in findings)
 
 
 def _place(key: str, policy: Policy) -> str | None:
-    """Its own, or that of the nearest table around it."""
+    """Return the place of a key, or of the nearest table that contains it."""
     while key and key not in policy.places:
         key = key.rpartition(".")[0]
     return policy.places.get(key)
@@ -485,7 +518,7 @@ def _entry(alias: str, policy: Policy) -> ModelEntry | None:
 
 
 def _names(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
-    """Aliases that lead nowhere."""
+    """Find aliases that point to no model."""
     for alias, identity in policy.aliases.items():
         if identity not in policy.models:
             yield f"aliases.{alias}", f"alias `{alias}` stands for `{identity}`, which is no model here"
@@ -507,7 +540,7 @@ def _mentions(policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def _dead_buckets(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
-    """Buckets that no prompt reaches, and gaps between them."""
+    """Find buckets that no prompt reaches, and gaps between buckets."""
     reached = 0
     for number, bucket in enumerate(policy.buckets):
         key = f"routing.tokenBuckets.{number}"
@@ -523,7 +556,7 @@ def _dead_buckets(policy: Policy, models: ModelTable, today: date) -> Iterator[_
 
 
 def _dead_first_bucket(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
-    """The first bucket yields to the language's alias."""
+    """Find a first bucket that never applies because the language's alias takes precedence."""
     first = policy.buckets[0].alias if policy.buckets else None
     for language, rule in policy.languages.items():
         if rule.alias is not None and first is not None and rule.alias != first:
@@ -541,7 +574,7 @@ def _dead_default(policy: Policy, models: ModelTable, today: date) -> Iterator[_
 
 
 def _small_models(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
-    """Buckets whose model has not the window for the prompts they take."""
+    """Find buckets whose model has too small a context window for their prompts."""
     for number, bucket in enumerate(policy.buckets):
         entry = _entry(bucket.alias, policy)
         window = None if entry is None else _window(entry, models)
@@ -561,7 +594,7 @@ def _larger_than(window: int, policy: Policy, models: ModelTable) -> str | None:
 
 
 def _tiers(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
-    """Tiers that no model reaches, and tiers that come to the same."""
+    """Find tiers that no model can reach, and tiers with the same effect."""
     most = max((limit for entry in policy.models.values() if (limit := _hard(entry, models)) is not None), default=None)
     for tier, cap in policy.tiers.items():
         if most is not None and cap > most:
@@ -592,7 +625,8 @@ def _caps(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]
 
 
 def _cycles(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
-    """Fallbacks that lead back: harmless, since no model is asked twice, but they hide how short a chain is."""
+    """Find fallbacks that form a cycle. They are harmless, since no model is tried twice, but hide how short a chain
+    is."""
     for alias, chain in policy.fallbacks.items():
         back = [name for name in chain if alias in policy.fallbacks.get(name, ())]
         if alias in chain:
@@ -613,7 +647,7 @@ def _cycles(policy: Policy, models: ModelTable, today: date) -> Iterator[_Findin
 
 
 def _ring(alias: str, policy: Policy) -> tuple[str, ...]:
-    """The shortest way by which fallbacks lead back to an alias, itself first; nothing where there is none."""
+    """Return the shortest cycle of fallbacks from an alias to itself, starting with it; empty if there is none."""
     ways, seen = [(alias,)], {alias}
     for way in ways:
         chain = policy.fallbacks.get(way[-1], ())

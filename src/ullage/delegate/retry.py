@@ -1,11 +1,11 @@
 """Decides whether and when to retry, and which models are benched for a while.
 
-Pure. Waiting pays where the trouble passes by itself and soon; where it does not, the next model is asked at once,
-and the one that failed is left in peace for a while. What no model would answer is not asked again. Where nobody
-answers every attempt is told, so that no failure hides another.
+`after` is a pure function. It waits and retries if the failure is likely to pass soon. Otherwise the next model is
+tried at once, and the failed one is benched. A request that no model would answer is not retried. If no model answers,
+the error lists every attempt, so that no failure hides another.
 
-A model that failed sits out for a while; then one call may try it, and while that call runs the others still pass it
-by. Kept in memory: what failed in another process is not known here.
+`Benched` keeps the models that failed recently. When a model's time is over, one call may try it while the others
+continue to skip it. It is kept in memory and does not know failures in other processes.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ from .router import Candidate
 __all__ = ["Benched", "Next", "Patience", "after", "unanswered"]
 
 _PASSING = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
-"""Trouble that may be over in a moment."""
+"""Failures that may pass within a moment."""
 _BROKEN = frozenset[FailureKind]({"first_byte", "idle", "truncated", "malformed"})
-"""An answer that took its time and came to nothing: the next model, and no second try."""
+"""Failures after a long wait: try the next model, without a retry."""
 _ASKED_WRONGLY = frozenset[FailureKind]({"bad_request"})
 _FOR_PEOPLE = frozenset[FailureKind]({"unauthorized", "not_found", "exhausted", "no_key"})
-"""Trouble that lasts until somebody does something about it, whatever wait is named."""
+"""Failures that last until a person acts, even if the provider names a wait."""
 _ADVICE: dict[FailureKind, str] = {
     "first_byte": "raise `first_byte_timeout` of the provider's table, or add a fallback",
     "idle": "raise `idle_timeout` of the provider's table, or add a fallback",
@@ -32,45 +32,53 @@ _ADVICE: dict[FailureKind, str] = {
     "bad_request": "read what the provider says of the request, and change that",
     "refused": "rephrase the request, or name another model with `forceModel`",
 }
-"""What to do about a failure where the provider's own words suggest nothing."""
+"""The suggestion for a failure if the provider's own message contains none."""
 _OTHERWISE = "try again later, or add a fallback to the policy: `ullage route lint` shows what it has"
 _OFF = "give the provider that is off what it lacks, or take its model out of the policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long and how often one waits for one model."""
+    """How long and how often to retry one model."""
 
     retries: int = 2
-    """Of the same model, after its first attempt."""
+    """Retries of the same model after its first attempt."""
     first_pause: float = 0.5
-    """Seconds; each later one is twice as long, and each is taken at random between nothing and that."""
+    """Seconds. Each later pause is twice as long, and the actual pause is random between zero and that."""
     longest_pause: float = 8.0
     longest_retry_after: float = 2.0
-    """Seconds a provider may ask us to wait; longer ones bench the model."""
+    """Longest wait in seconds accepted from a provider; a longer one benches the model."""
     bench: float = 30.0
-    """Seconds for a model that failed for good, where the provider named none."""
+    """Seconds to bench a model whose failure will not pass soon, if the provider named no wait."""
     longest_bench: float = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """What to do, and for how long."""
+    """The step that follows a failed attempt."""
 
     do: Literal["retry", "next", "stop"]
-    """`next` is the next candidate, `stop` is to give up."""
+    """`retry` the model, try the `next` candidate, or `stop`."""
     wait: float = 0.0
     """Seconds before a retry."""
     bench: float = 0.0
-    """Seconds in which this model is not to be asked; 0 for none."""
+    """Seconds to bench the model; 0 for none."""
     larger: bool = False
-    """Whether only a candidate with a larger window is of use."""
+    """Whether only a candidate with a larger context window can help."""
     loud: bool = False
-    """Whether the user must hear of it, since no waiting mends it."""
+    """Whether to warn the user, because waiting does not resolve it."""
 
 
 def after(failure: ProviderFailed, tries: int, patience: Patience, *, chance: float, left: float | None) -> Next:
-    """`tries` of this model so far, `chance` between 0 and 1, `left` the seconds before the deadline."""
+    """Return the step that follows a failure.
+
+    Args:
+        failure: the failed attempt.
+        tries: attempts with this model so far.
+        patience: the retry settings.
+        chance: a random number between 0 and 1.
+        left: seconds before the deadline; None for no deadline.
+    """
     kind = failure.kind
     if kind == "deadline" or (left is not None and left <= 0):
         return Next(do="stop")
@@ -79,7 +87,7 @@ def after(failure: ProviderFailed, tries: int, patience: Patience, *, chance: fl
     if kind == "context_length":
         return Next(do="next", larger=True)
     if kind == "sealed":
-        # It is asked again without them, which nobody need wait for.
+        # Retry without the encrypted reasoning; no wait is needed.
         return Next(do="retry" if tries <= patience.retries + 1 else "next")
     if kind == "refused":
         return Next(do="next")
@@ -117,7 +125,12 @@ def _time_for(wait: float, left: float | None) -> bool:
 
 
 def unanswered(failures: Sequence[tuple[Candidate, ProviderFailed]], attempts: Sequence[Attempt]) -> ProviderFailed:
-    """Of the kind of the last failure. `failures` has one for each candidate, `attempts` every try of it."""
+    """Return the error for a run that no candidate answered, of the kind of the last failure.
+
+    Args:
+        failures: the last failure of each candidate.
+        attempts: every attempt with any candidate.
+    """
     if not failures:
         return ProviderFailed("no model was asked", kind="no_key", suggestion=_OFF)
     last = failures[-1][1]
@@ -133,7 +146,7 @@ def unanswered(failures: Sequence[tuple[Candidate, ProviderFailed]], attempts: S
 
 
 def _lines(attempts: Sequence[Attempt]) -> list[str]:
-    """One for each attempt, and one for all tries of a model that failed alike."""
+    """Return one line for each attempt; attempts with one model that failed alike share a line."""
     said = [f"`{one.provider}`, model `{one.model}`: {one.error}" for one in attempts]
     counted = [(line, len(list(same))) for line, same in groupby(said)]
     return [line if times == 1 else f"{line} ({times} times)" for line, times in counted]
@@ -154,32 +167,34 @@ def _advice(candidate: Candidate, failed: ProviderFailed) -> str:
 class _Seat:
     until: float
     tried_since: float | None = None
-    """When a call was let through to see whether it is well again."""
+    """When a call was allowed to try the model again."""
 
 
 @dataclass(slots=True)
 class Benched:
+    """Models to skip for a while because they failed."""
+
     clock: Callable[[], float]
     trial: float = 60.0
-    """Seconds after which a trial that never ended counts as none."""
+    """Seconds after which a trial that never ended is ignored."""
     _seats: dict[str, _Seat] = field(default_factory=dict[str, _Seat])
 
     def sit(self, model: str, seconds: float) -> None:
-        """Not asked for so long; a longer wait that already holds is kept."""
+        """Bench a model for some seconds, unless it is already benched for longer."""
         until = self.clock() + seconds
         known = self._seats.get(model)
         self._seats[model] = _Seat(max(until, 0.0 if known is None else known.until))
 
     def rise(self, model: str) -> None:
-        """It answered."""
+        """Return a model to service after it answered."""
         self._seats.pop(model, None)
 
     def now(self) -> frozenset[str]:
-        """Those to be passed by."""
+        """Return the models to skip."""
         return frozenset(model for model, seat in self._seats.items() if not self._may_try(seat))
 
     def trying(self, model: str) -> None:
-        """A call is about to ask it: until that has ended, it is the only one."""
+        """Record that a call is about to try a model; until it ends, other calls skip the model."""
         seat = self._seats.get(model)
         if seat is not None:
             seat.tried_since = self.clock()

@@ -1,20 +1,18 @@
 """Chooses the model for a request by the policy.
 
-Pure: a request, a policy and the model table in, a route out, with a line for each step that decided something.
-Nobody is asked here, and whether a candidate is reachable just now is not known.
+`route` is a pure function of a request, a policy and the model table. It returns a route with one line of rationale for
+each step that decided something. It calls no model and does not know which candidates are reachable.
 
-Precedence: the prompt must fit the window first; a forced model beats the rest; a bucket above the first beats the
-language; the language beats the first bucket and the default.
+Precedence: the prompt must fit the context window first; a forced model overrides the rest; a bucket other than the
+first overrides the language; the language overrides the first bucket and the default.
 
-The language that a text is written in, or None where that is not clear.
+`detect_language` returns the language of a text, or None if that is unclear. It uses py3langid on the first part of the
+text, without code and addresses. If two languages remain, the verb at the beginning of the prompt decides. None is
+better than a guess, because the session's language then applies. py3langid is loaded on first use, which takes most of
+a second of CPU; call `load_detector` in a thread beforehand to keep the event loop free.
 
-py3langid decides, from the first part of a text without code and addresses. It is loaded when a language is first
-asked for, which takes most of a second of CPU: whoever has an event loop to keep free calls `load_detector` in a thread
-before. Where two languages are left, the verb that a prompt begins with decides. None is better than a guess: a
-session's language then holds.
-
-In the middle of the text that the user said last, because its beginning says what is wanted and its end is what was
-said last; a mark in its place says how much is gone. Everything else stays as it is.
+`shortened` cuts the middle out of the last user message, because its beginning states the task and its end is the most
+recent text. A mark in its place gives the number of characters removed; everything else is unchanged.
 """
 
 import re
@@ -45,20 +43,27 @@ __all__ = [
 
 
 class TooLong(InvalidArguments):
-    """A prompt that no window holds, and the tokens that would have fitted."""
+    """Raised for a prompt that fits no context window; `room` is the number of tokens that would have fitted."""
 
     room: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
+    """Shortened messages, and how much was removed."""
+
     messages: tuple[Message, ...]
     left_out: int
-    """Characters."""
+    """Characters removed."""
 
 
 def shortened(messages: tuple[Message, ...], fits: Callable[[tuple[Message, ...]], bool]) -> Shortened | None:
-    """The most of it that fits; None where nothing of that text would."""
+    """Return the messages with as much of the last user message as fits; None if no part of it fits.
+
+    Args:
+        messages: the prompt.
+        fits: whether the given messages fit the context window.
+    """
     place = _place(messages)
     if place is None:
         return None
@@ -72,7 +77,7 @@ def shortened(messages: tuple[Message, ...], fits: Callable[[tuple[Message, ...]
 
 
 def _place(messages: tuple[Message, ...]) -> tuple[int, int] | None:
-    """Of the longest text of the user's last message."""
+    """Return the index of the user's last message, and of its longest text."""
     users = [number for number, message in enumerate(messages) if message.role == "user"]
     if not users:
         return None
@@ -97,25 +102,25 @@ def _cut(messages: tuple[Message, ...], message: int, part: int, kept: int) -> t
 
 
 _LOOKED_AT = 2_000
-"""Characters from the beginning."""
+"""Characters examined, from the beginning of the text."""
 _SHORT = 17
-"""Characters, below which a text in letters of the alphabet is too short to tell; in other scripts four are enough."""
+"""Minimum characters to detect the language of an ASCII text; four letters are enough in other scripts."""
 _LEAST = 0.4
-"""Probability that a language needs."""
+"""Minimum probability of a detected language."""
 _LEAD = 2.0
-"""How many times the next one's probability it needs, since some languages differ little."""
+"""Minimum ratio to the second-best probability, since some languages differ little."""
 _COMMANDS = {
     **dict.fromkeys(("escreva", "explique", "crie", "faça", "resuma", "traduza", "liste", "mostre"), "pt"),
     **dict.fromkeys(("escribe", "explica", "haz", "traduce", "muestra", "resume"), "es"),
     **dict.fromkeys(("write", "explain", "create", "make", "summarize", "summarise", "translate", "show"), "en"),
 }
-"""Verbs that prompts begin with, by the language of the policy's own examples."""
+"""Verbs at the beginning of prompts, for the languages in the policy's examples."""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S+@\S+", re.DOTALL)
 _NO_LETTER = re.compile(r"[\W\d_]+")
 
 
 def detect_language(text: str) -> str | None:
-    """The two-letter code of a text's language; None where there is too little of it, or no language stands out."""
+    """Return the two-letter code of a text's language; None if the text is too short or no language is clear."""
     sample = " ".join(_CODE.sub(" ", text[:_LOOKED_AT]).split())
     letters = _NO_LETTER.sub("", sample)
     if len(letters) < 4 or (letters.isascii() and len(sample) < _SHORT):
@@ -128,15 +133,15 @@ def detect_language(text: str) -> str | None:
 
 
 def load_detector() -> None:
-    """Makes `detect_language` quick; may be called from any thread."""
+    """Load the detector, so that the next `detect_language` is fast. May be called from any thread."""
     _identifier()
 
 
 class _Identifier(Protocol):
-    """What is used of py3langid, which has no types."""
+    """The part of py3langid that is used; it has no type annotations."""
 
     def rank(self, text: str) -> list[tuple[str, float]]:
-        """Every language with its probability, the likeliest first."""
+        """Return every language with its probability, the likeliest first."""
         ...
 
 
@@ -150,21 +155,23 @@ def _identifier() -> _Identifier:
 
 _LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.0, 2.0
 _PLAIN = "default"
-"""The domain that asks for nothing."""
+"""The domain without a preferred temperature."""
 _DOMAIN_TEMPERATURES = {"code": 0.25, "creative": 0.9}
-"""For domains whose temperature the policy does not say."""
+"""Temperatures of domains for which the policy sets none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRequest:
+    """What `route` needs to know of a request."""
+
     prompt_tokens: int
-    """The upper edge of what the prompt weighs, everything that goes with it included."""
+    """Upper bound of the prompt's tokens, including everything sent with it."""
     language: str | None = None
-    """Given, or detected, or the session's; a two-letter code."""
+    """Two-letter code: given, detected, or the session's."""
     language_from: str = "given"
-    """How it is known, for the rationale: `given`, `detected`, `the session's`."""
+    """How the language was found, for the rationale: `given`, `detected`, `the session's`."""
     force_model: str | None = None
-    """An alias or a model's id."""
+    """An alias or a model id."""
     tier: str | None = None
     domain: str = _PLAIN
     temperature: float | None = None
@@ -174,36 +181,47 @@ class RouteRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
+    """The parameters of a request to one candidate."""
+
     max_output_tokens: int | None
-    """None where nothing limits it: the provider's own default then holds."""
+    """None if nothing limits it; the provider's default then applies."""
     temperature: float | None
-    """None where the model refuses one."""
+    """None if the model refuses a temperature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
+    """A model that may be asked, with its parameters and abilities."""
+
     alias: str | None
     entry: ModelEntry
     parameters: Parameters
     window: int | None
-    """None where nobody knows it; it is then taken to be large enough."""
+    """Context window in tokens; None if unknown, and then assumed to be large enough."""
     thinks: bool | None = None
-    """Whether the model thinks before it answers; None where nobody knows."""
+    """Whether the model reasons before it answers; None if unknown."""
     sees: bool | None = None
-    """Whether the model takes images; None where nobody knows."""
+    """Whether the model accepts images; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
+    """The candidates for a request, and why they were chosen."""
+
     candidates: tuple[Candidate, ...]
-    """To be asked in this order; never empty."""
+    """Candidates in the order to try; never empty."""
     rationale: tuple[str, ...]
     preferred: str | None = None
-    """The id of the model that the policy chose, where it is not among the candidates because it is cooling down."""
+    """Id of the model that the policy chose, if it was left out because it is cooling down."""
 
 
 def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
-    """Raises `InvalidArguments` for a model, tier or domain that is not there, and for a prompt no window holds."""
+    """Return the candidates for a request, in the order to try.
+
+    Raises:
+        InvalidArguments: the model, tier or domain does not exist, or no suitable model takes images.
+        TooLong: the prompt fits no context window.
+    """
     _check(request, policy)
     alias, reasons = _choose(request, policy)
     chain = list(_chain(alias, policy))
@@ -221,7 +239,10 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
 
 
 def _seeing(request: RouteRequest, policy: Policy, models: ModelTable) -> list[Candidate]:
-    """Every model that is known to take images, where none of the chain may; a forced model is not left for another."""
+    """Return every model known to accept images, for a chain without one.
+
+    A forced model is never replaced: the request is refused instead.
+    """
     everyone = [_candidate(identity, request, policy, models) for identity in policy.models]
     seeing = [one for one in everyone if one.sees]
     if request.force_model is not None or not seeing:
@@ -251,7 +272,7 @@ def _check(request: RouteRequest, policy: Policy) -> None:
 
 
 def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
-    """The alias or id to begin with, and why."""
+    """Return the alias or id to begin with, and the reasons."""
     if request.force_model is not None:
         _entry(request.force_model, policy)
         return request.force_model, [f"forced: {request.force_model}"]
@@ -278,7 +299,7 @@ def _bucket(tokens: int, policy: Policy) -> tuple[int, Bucket | None]:
 
 
 def _chain(first: str, policy: Policy) -> Iterator[str]:
-    """What is asked in turn; one model once, whatever it is called."""
+    """Yield the names to try in order, each model once even if it has several aliases."""
     alias = first if first in policy.aliases else _alias_of(first, policy)
     seen = set[str]()
     for name in (first, *policy.fallbacks.get(alias or first, ())):
@@ -339,7 +360,7 @@ def _temperature(entry: ModelEntry, match: Match | None, request: RouteRequest, 
 
 
 def _warmth(entry: ModelEntry, request: RouteRequest, policy: Policy) -> tuple[float | None, str]:
-    """The temperature before it is held to its bounds, and who asked for it."""
+    """Return the temperature before it is clamped to the model's bounds, and which setting it comes from."""
     rule = policy.languages.get(request.language or "")
     domain = None
     if request.domain != _PLAIN:
@@ -366,7 +387,10 @@ def _too_small(candidate: Candidate, request: RouteRequest) -> str:
 
 
 def _larger(request: RouteRequest, policy: Policy, models: ModelTable, chain: list[Candidate]) -> list[Candidate]:
-    """Every other model that holds the prompt, the smallest window first; a forced model is not left for another."""
+    """Return every other model whose context window fits the prompt, the smallest first.
+
+    A forced model is never replaced: the request is refused instead.
+    """
     everyone = [_candidate(identity, request, policy, models) for identity in policy.models]
     holding = [one for one in everyone if one.window is not None and _fits(one, request)]
     if request.force_model is not None or not holding:
@@ -417,7 +441,7 @@ def _capped_by(chosen: Candidate, request: RouteRequest, policy: Policy) -> str:
 
 
 def without(found: Route, identities: frozenset[str]) -> Route:
-    """The route without candidates that are not to be asked just now, unless that leaves none."""
+    """Return the route without the given models, which are benched; unchanged if no candidate would remain."""
     left = tuple(one for one in found.candidates if one.entry.id not in identities)
     skipped = tuple(_named(one) for one in found.candidates if one.entry.id in identities)
     if not left or not skipped:

@@ -1,8 +1,8 @@
 """Budgets shared by processes through the store.
 
-In the store: an estimate is written down before a call, in the transaction that checks the ceilings, and replaced
-after it by what was spent. A process that dies in between leaves its estimate standing: spend is never lost. What
-fits under a ceiling, `ceilings` knows.
+An estimate is written before a call, in the transaction that checks the ceilings, and replaced after it by the actual
+cost. If a process dies in between, its estimate remains, so that spending is never lost. `spend_limits` decides what
+fits under a ceiling.
 """
 
 import secrets
@@ -28,16 +28,17 @@ _SETTLE = (
 )
 _SETTLED = " AND settled = :settled"
 _PICO = Decimal(10) ** 12
-"""The finest price on record is some 10^-10 dollars a token; whole numbers add up exactly everywhere."""
+"""Prices are stored in picodollars: the finest known price is about 10^-10 dollars per token, and integer sums are
+exact in every database."""
 _MOST = Decimal(10) ** 16
-"""In tokens, and in picodollars $10,000: what one call is counted as at most."""
+"""Maximum counted for one call, in tokens and in picodollars ($10,000)."""
 _LOCK = 0x756C6C617370
-"""Of PostgreSQL's advisory locks, the one under which estimates are checked and written."""
+"""PostgreSQL advisory lock under which estimates are checked and written."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Whose scopes are meant."""
+    """The principal, session and task whose scopes apply."""
 
     principal: str
     session: str
@@ -72,7 +73,7 @@ class StoredPurse:
             self.alert(one)
 
     async def end(self, caller: Caller, task: str | None = None) -> None:
-        """Spends of what has ended keep their place in the sums of days and months, under another name."""
+        """End a task or session; its spending is renamed, so that it still counts in the sums of days and months."""
         column, name = ("session", caller.session) if task is None else ("task", task)
         values = {
             "ended": f"ended {secrets.token_hex(8)}",
@@ -104,7 +105,7 @@ class StoredPurse:
         ceilings = self.ceilings()
         if connection.kind == "postgresql":
             connection.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": _LOCK})
-        # Of what is settled, so that an estimate alone passes no threshold, and each is passed once.
+        # Only settled spends count, so that an estimate alone passes no threshold and each is passed once.
         before = self._sums(connection, ceilings, asked, settled_only=True)
         values = {"id": ticket.id, "settled": True, "time": seconds(self.now()), **_columns(actual)}
         connection.execute(_SETTLE, values)
@@ -140,6 +141,7 @@ class StoredPurse:
 
 
 def _columns(spend: Spend) -> dict[str, int | None]:
-    """Held to what a column, and a sum of many, takes: no figure of a price table keeps a call from being counted."""
+    """Return the columns, capped so that no extreme price overflows a column or a sum and keeps a call from being
+    counted."""
     dollars = None if spend.dollars is None else int(min(spend.dollars * _PICO, _MOST).to_integral_value())
     return {"tokens": min(spend.tokens, int(_MOST)), "picodollars": dollars}

@@ -1,24 +1,20 @@
 """Spending ceilings, and the tally of what was spent in each scope.
 
-Pure: what is set, what has been spent in each scope, and an estimate in; a refusal or an alert out. Where sums are
-kept is not known here.
+`check` and `alerts` are pure functions of the ceilings, the sums per scope and an estimate; they refuse a call or
+return an alert. A `Purse` keeps the sums: it reserves an estimate before a call and settles it afterwards with the
+actual cost. `Unlimited` keeps none. `LocalPurse` keeps them in this process while it runs, without regard to other
+processes; `shared_budget.StoredPurse` shares them.
 
-Asked before a call with an estimate, told after it with what it really was. Who keeps the sums, and where, is not known
-here; `Unlimited` keeps none.
+`completed` and `price_attempt` account for an attempt by what the provider reported. If it reported nothing and had
+begun to answer, the input is estimated and the received output is counted. An attempt that failed before it began costs
+nothing.
 
-In this process, and for as long as it runs: every ceiling holds within it, and other processes are not known. What fits
-under a ceiling, `ceilings` knows.
+`Payment` reserves an estimate before a model is called. It covers one answer of any candidate with a known price. If an
+attempt was billed without an answer, or the next candidate has no known price, the reservation is settled and a new one
+is made, including what the run has already spent.
 
-By what the provider reported; where it reported nothing and had begun to answer, by the estimate of what was sent and
-the count of what came. What failed before it began took nothing.
-
-An estimate is set aside before anyone is asked, and covers one answer of any candidate whose price is known. Where an
-attempt was paid for and came to nothing, or the next candidate has no price, what was set aside is settled and an
-estimate set aside anew, and the purse told what this run has spent already. Both are brought to their end whenever the
-run is cancelled. How much either is, and what fits under which ceiling, is not decided here.
-
-In a task of its own, which is waited for whatever comes. A shielded scope keeps out only those who cancel by scopes:
-`asyncio.wait_for`, and whoever cancels a task, reach into it; hence a plain task.
+`to_its_end` completes reservations and settlements in a task of their own even if the run is cancelled. A shielded
+scope is not enough: it blocks only cancellation by scopes, not `asyncio.wait_for` or `Task.cancel`.
 """
 
 import asyncio
@@ -70,11 +66,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """Tokens and money of one or several attempts."""
+    """Tokens and money of one or more attempts."""
 
     tokens: int
     dollars: Decimal | None
-    """None where nobody knows the price."""
+    """None if the price is unknown."""
 
 
 NO_SPEND = Spend(tokens=0, dollars=Decimal(0))
@@ -82,31 +78,40 @@ NO_SPEND = Spend(tokens=0, dollars=Decimal(0))
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A reservation, to be settled once."""
+    """A reservation, to settle once."""
 
     id: str
 
 
 class Purse(Protocol):
-    """Keeps to the user's ceilings. Every method may wait for a store."""
+    """Enforces the user's ceilings. Every method may wait for a store."""
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
-        """Sets the estimate aside; raises `OverBudget` where a ceiling does not leave as much. `already` was spent, and
-        settled, by attempts of the same call."""
+        """Reserve the estimate.
+
+        Args:
+            estimate: the most the call is expected to cost.
+            caller: the caller whose session and principal are charged.
+            task: the caller's task, if it named one.
+            already: what earlier attempts of the same call spent and settled.
+
+        Raises:
+            OverBudget: a ceiling leaves too little for the estimate.
+        """
         ...
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
-        """Puts what was really spent in its place. Called once, also for what came to nothing."""
+        """Replace the reservation by what was actually spent. Called once, also for a failed call."""
         ...
 
     async def end(self, caller: Caller, task: str | None = None) -> None:
-        """Ends a task of the caller, or the caller's session where no task is named: the next call begins another."""
+        """End a task of the caller, or the caller's session if `task` is None; the next call begins a new one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Unlimited:
-    """Lets everything pass and remembers nothing."""
+    """A purse without ceilings, which keeps no sums."""
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         return Ticket("none")
@@ -122,8 +127,11 @@ Value = TypeVar("Value")
 
 
 async def to_its_end(work: Coroutine[Any, Any, Value]) -> Value:
-    """What came of it. Where we were cancelled meanwhile, that is raised once it has ended: whoever needs to know what
-    came of it then has the work write it down."""
+    """Await work that must complete, and return its result.
+
+    If the caller is cancelled meanwhile, `CancelledError` is raised after the work has ended and its result is lost, so
+    the work must record any result that is needed afterwards.
+    """
     task = asyncio.get_running_loop().create_task(work)
     cancelled: asyncio.CancelledError | None = None
     with anyio.CancelScope(shield=True):
@@ -134,43 +142,53 @@ async def to_its_end(work: Coroutine[Any, Any, Value]) -> Value:
                 cancelled = error
     if cancelled is None:
         return task.result()
-    # Looked at, or asyncio would say on the log that nobody did.
+    # Retrieve the exception, or asyncio logs that it was never retrieved.
     task.exception()
     raise cancelled
 
 
 IDLE = timedelta(minutes=30)
-"""After so long without a call, a task or a session is over, and the next call begins another."""
+"""A task or session ends after this time without a call; the next call begins a new one."""
 Item = TypeVar("Item")
 Scope = Literal["call", "task", "session", "day", "month"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
+    """The most that may be spent in one scope."""
+
     dollars: Decimal | None = None
     tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
+    """The user's ceilings, and when to alert."""
+
     by_scope: Mapping[Scope, Ceiling] = field(default_factory=dict[Scope, Ceiling])
     alert_at: tuple[Decimal, ...] = (Decimal("0.5"), Decimal("0.8"), Decimal(1))
-    """Parts of a ceiling at which the user is told, once each."""
+    """Fractions of a ceiling at which the user is alerted, once each."""
 
     def kept(self) -> tuple[Scope, ...]:
-        """Those whose sums a purse keeps; what a call has spent, it says itself."""
+        """Scopes whose sums a purse keeps; the sum of a single call is passed in with each reservation."""
         return tuple(scope for scope in self.by_scope if scope != "call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
+    """A threshold of a ceiling that was passed."""
+
     scope: Scope
     part: Decimal
     message: str
 
 
 def check(ceilings: Ceilings, spent: Mapping[Scope, Spend], estimate: Spend) -> None:
-    """Raises `OverBudget` where the estimate does not fit under every ceiling."""
+    """Check that the estimate fits under every ceiling.
+
+    Raises:
+        OverBudget: a ceiling leaves too little.
+    """
     for scope, ceiling in ceilings.by_scope.items():
         before = spent.get(scope, NO_SPEND)
         if ceiling.tokens is not None and before.tokens + estimate.tokens > ceiling.tokens:
@@ -197,7 +215,7 @@ def _over(scope: Scope, spent: str, wanted: str) -> OverBudget:
 
 
 def alerts(ceilings: Ceilings, before: Mapping[Scope, Spend], after: Mapping[Scope, Spend]) -> Iterator[Alert]:
-    """The thresholds that were passed between the two."""
+    """Yield the thresholds passed between two states of the sums."""
     for scope, ceiling in ceilings.by_scope.items():
         if scope not in before or scope not in after:
             continue
@@ -218,7 +236,7 @@ def _part(spend: Spend, ceiling: Ceiling) -> Decimal:
 
 
 def since(scope: Scope, now: datetime) -> datetime | None:
-    """When a day or a month began, in UTC; None for scopes that have no calendar."""
+    """Return when the current day or month began, in UTC; None for scopes without a calendar."""
     start = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if scope == "day":
         return start
@@ -226,12 +244,12 @@ def since(scope: Scope, now: datetime) -> datetime | None:
 
 
 def current(newest_first: Iterable[Item], time: Callable[[Item], float], now: float) -> Iterator[Item]:
-    """Those of a task or a session that is still going on: back to the first pause of `IDLE`.
+    """Yield the spends of the current task or session: back to the first pause of `IDLE`.
 
     Args:
         newest_first: spends of one task or session.
-        time: when one was, in seconds since the epoch.
-        now: the same for the present.
+        time: returns the time of a spend, in seconds since the epoch.
+        now: the present time, in seconds since the epoch.
     """
     later = now
     for one in newest_first:
@@ -249,14 +267,20 @@ NOTHING = Usage(input=0, output=0)
 
 
 def believable(said: Usage) -> Usage:
-    """Without what cannot be of a request that was answered: that it had no input, or took nothing at all."""
+    """Remove reported figures that are impossible for an answered request: no input, or no tokens at all."""
     if said.input != 0:
         return said
     return replace(said, input=None, output=said.output or None)
 
 
 def completed(said: Usage, *, sent: int, came: int) -> tuple[Usage, bool]:
-    """A usage without gaps, and whether it is the provider's own. What came is the least that was written."""
+    """Return a usage without gaps, and whether it is the provider's own.
+
+    Args:
+        said: the reported usage.
+        sent: estimated tokens of the prompt.
+        came: counted tokens of the received output, a lower bound of what was written.
+    """
     if said.input is not None and said.output is not None and said.output >= came:
         return said, True
     whole = replace(
@@ -270,7 +294,7 @@ def completed(said: Usage, *, sent: int, came: int) -> tuple[Usage, bool]:
 def price_attempt(
     usage: Usage, entry: ModelEntry, models: ModelTable, *, host: str | None, when: datetime
 ) -> Cost | None:
-    """None where nobody knows the price; nothing costs nothing, whoever was asked."""
+    """Return the cost of an attempt; None if the price is unknown. No tokens cost nothing with any provider."""
     if usage == NOTHING:
         return Cost(input=Decimal(0), output=Decimal(0), currency="USD", source="nothing was used", date=when.date())
     if entry.price is not None:
@@ -280,8 +304,11 @@ def price_attempt(
 
 
 def as_reported(cost: Cost | None, reported: str | None, provider: str, when: datetime) -> Cost | None:
-    """What whoever bills says it was wins over what we reckon. A report of nothing for what has a price does not: a
-    router says so of a call that is billed to an account of the user's own elsewhere."""
+    """Return the cost as reported by the billing provider, which overrides Ullage's own calculation.
+
+    A reported zero does not override a known price: a router reports zero for a call billed to the user's own account
+    with another provider.
+    """
     if reported is None or (Decimal(reported) == 0 and cost is not None and cost.total):
         return cost
     unknown = Cost(input=None, output=None, currency="USD", source="", date=when.date())
@@ -289,7 +316,7 @@ def as_reported(cost: Cost | None, reported: str | None, provider: str, when: da
 
 
 def together(costs: Sequence[Cost | None]) -> Cost | None:
-    """The sum; None where one is not known, or two currencies would be mixed. What cost nothing is of any currency."""
+    """Return the sum; None if one cost is unknown or currencies differ. A cost of zero has any currency."""
     known = [cost for cost in costs if cost is not None]
     paid = [cost for cost in known if cost.total != 0] or known[-1:]
     if len(known) < len(costs) or not paid or len({cost.currency for cost in paid}) > 1:
@@ -310,18 +337,19 @@ def _tally_sum(parts: Sequence[Decimal | None]) -> Decimal | None:
 
 
 def spent(usages: Sequence[Usage], cost: Cost | None) -> Spend:
+    """Return the tokens and the dollars of several attempts."""
     tokens = sum((usage.input or 0) + (usage.output or 0) for usage in usages)
     return Spend(tokens=tokens, dollars=cost.total if cost is not None and cost.currency == "USD" else None)
 
 
 def least(costs: Iterable[Cost | None]) -> Decimal:
-    """What is known of them in dollars: they cost no less together."""
+    """Return the sum of the known costs in dollars, a lower bound of the total."""
     known = [cost.total for cost in costs if cost is not None and cost.currency == "USD"]
     return sum((total for total in known if total is not None), Decimal(0))
 
 
 def dearest(usages: Sequence[Usage], prices: Sequence[Cost | None]) -> Spend:
-    """The most of any; None for money where no price is known in dollars."""
+    """Return the maximum tokens and dollars of any candidate; dollars are None if no price is known in dollars."""
     each = [spent([usage], price) for usage, price in zip(usages, prices, strict=True)]
     known = [one.dollars for one in each if one.dollars is not None]
     return Spend(tokens=max(one.tokens for one in each), dollars=max(known) if known else None)
@@ -339,11 +367,13 @@ class _Spent:
 
 @dataclass(slots=True, kw_only=True)
 class LocalPurse:
+    """A purse that keeps its sums in this process."""
+
     ceilings: Callable[[], Ceilings]
     alert: Callable[[Alert], None] = lambda _: None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _spent: dict[str, _Spent] = field(default_factory=dict[str, _Spent])
-    """By ticket, the open ones with their estimates."""
+    """Spends by ticket; unsettled ones with their estimates."""
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         spent = _Spent(time=self.now(), principal=caller.principal, session=caller.session, task=task, spend=estimate)
@@ -355,7 +385,7 @@ class LocalPurse:
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
         mine = replace(self._spent[ticket.id], time=self.now(), spend=actual, is_settled=True)
-        # Of what is settled, so that an estimate alone passes no threshold, and each is passed once.
+        # Only settled spends count, so that an estimate alone passes no threshold and each is passed once.
         settled = [one for one in self._spent.values() if one.is_settled]
         self._spent[ticket.id] = mine
         before, after = self._sums(mine, settled), self._sums(mine, [*settled, mine])
@@ -373,7 +403,7 @@ class LocalPurse:
                 self._spent[key] = replace(one, task=ended)
 
     def _forget(self) -> None:
-        """Sums of one principal's sessions and tasks are kept as long as those of a month."""
+        """Drop old sums. Those of a principal's sessions and tasks are kept as long as those of a month."""
         start = since("month", self.now())
         self._spent = {key: one for key, one in self._spent.items() if start is None or one.time >= start}
 
@@ -402,22 +432,29 @@ def _sum(spends: Iterable[Spend]) -> Spend:
 
 @dataclass(slots=True, kw_only=True)
 class Payment:
-    """For one run."""
+    """The reservation of one run."""
 
     purse: Purse
     estimate: Spend
-    """Of one answer, at the most that any known price makes of it."""
+    """Maximum of one answer, at the highest known price."""
     caller: Caller
     task: str | None
     _ticket: Ticket | None = None
     _is_priced: bool = True
-    """Whether the ticket is for a candidate whose price is known."""
+    """Whether the ticket is for a candidate with a known price."""
     _paid: int = 0
-    """Attempts that are settled."""
+    """Number of settled attempts."""
 
     async def set_aside(self, attempts: Sequence[Attempt], *, is_priced: bool = True) -> list[str]:
-        """For the attempt after these; warnings. Raises `OverBudget` where there is not enough left, or where nobody
-        knows what it costs and there is a ceiling of money."""
+        """Reserve the estimate for the next attempt, and return warnings.
+
+        Args:
+            attempts: the attempts made so far.
+            is_priced: whether the next candidate has a known price.
+
+        Raises:
+            OverBudget: too little is left, or the price is unknown and there is a ceiling in money.
+        """
         warnings = list[str]()
         if self._ticket is not None:
             if is_priced == self._is_priced and all(one.usage == NOTHING for one in attempts[self._paid :]):
@@ -426,7 +463,7 @@ class Payment:
         try:
             await to_its_end(self._reserve(_spent(attempts), is_priced=is_priced))
         except anyio.get_cancelled_exc_class():
-            # Nobody will be asked: it is given back.
+            # No model will be called: release the reservation.
             await self.settle(attempts)
             raise
         return warnings
@@ -437,7 +474,7 @@ class Payment:
         self._is_priced = is_priced
 
     async def settle(self, attempts: Sequence[Attempt]) -> list[str]:
-        """Pays for these, however the run ended; warnings."""
+        """Settle the reservation for these attempts, however the run ended, and return warnings."""
         ticket, used = self._ticket, attempts[self._paid :]
         self._ticket, self._paid = None, len(attempts)
         if ticket is None:
@@ -445,7 +482,7 @@ class Payment:
         try:
             await to_its_end(self.purse.settle(ticket, _spent(used)))
         except StoreFailed as failed:
-            # An answer that was paid for is not lost over it.
+            # A paid answer must not be lost because of this.
             return [f"what was spent could not be written down, and the estimate stands: {failed.message}"]
         return []
 

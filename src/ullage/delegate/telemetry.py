@@ -1,11 +1,11 @@
 """Telemetry of delegated runs for the user's own log and exporters.
 
-One line of JSON on standard error where there was a fallback, an error or a warning, one for each run at `info`,
-and one for each attempt at `debug`; a warning as soon as one call, of however many runs, has cost more than it
-should. Prompts, answers and keys are not known here.
+`Telemetry` writes one line of JSON to standard error for each fallback, error or warning, one for each run at level
+`info`, and one for each attempt at `debug`; and a warning when one call, with all its runs, costs more than the limit.
+It has no access to prompts, answers and keys.
 
-One line of CSV an attempt, appended in one write under a lock, so that several processes may share the file; its
-heading is written by whoever finds it empty. What cannot be written is logged and never the reason for a call to fail.
+`UsageExport` appends one line of CSV per attempt in a single write under a lock, so that several processes may share
+the file; the header is written if the file is empty. A failed write is logged and never fails the call.
 """
 
 import contextlib
@@ -40,18 +40,21 @@ _log = logging.getLogger("ullage.delegate")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
+    """Writes runs as lines of JSON to standard error."""
+
     level: Level = "info"
     cost_alert: Decimal | None = None
-    """Dollars of one call above which a warning is given, once."""
+    """Cost in dollars above which a call causes a warning, once."""
 
     def happened(self, happening: Happening) -> None:
+        """Write the log lines of a run."""
         for level, line in lines(happening, self.cost_alert):
             if LEVELS[level] >= LEVELS[self.level]:
                 _log.log(LEVELS[level], "%s", json.dumps(line, ensure_ascii=False))
 
 
 def lines(happening: Happening, cost_alert: Decimal | None) -> Iterator[tuple[Level, dict[str, Json]]]:
-    """What there is to say, each with how much it matters."""
+    """Yield the log lines of a run, each with its level."""
     for number, attempt in enumerate(happening.attempts, 1):
         yield "debug", {"event": "attempt", "number": number, **_of(attempt)}
     for attempt in happening.attempts:
@@ -129,10 +132,13 @@ COLUMNS = (
 
 @dataclass(slots=True)
 class UsageExport:
+    """Appends attempts to a CSV file."""
+
     path: Path
     _failed: bool = False
 
     def happened(self, happening: Happening) -> None:
+        """Append the attempts of a run to the file."""
         try:
             _append(self.path, [_row(happening, attempt) for attempt in happening.attempts])
         except OSError as error:
@@ -183,13 +189,13 @@ def _written(rows: list[list[object]]) -> bytes:
 
 
 def _harmless(value: object) -> object:
-    """A text that a spreadsheet would take for a formula is shown as text."""
+    """Return a value that a spreadsheet does not take for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
 @contextlib.contextmanager
 def _locked(descriptor: int) -> Generator[None]:
-    """Where locks exist; elsewhere an append of one write must do."""
+    """Lock a file, where the system has locks; elsewhere a single write must suffice."""
     if sys.platform == "win32":
         yield
         return

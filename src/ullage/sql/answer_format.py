@@ -1,11 +1,11 @@
 """Formats the rows of an answer as text.
 
-As csv with a header, one row as `column=value`, or as the JSON of the system before this one; and in csv one last
-line that says whether these are all, and that what stands above it is data. That line begins with `--`, which no
-other line does, so that no cell can pass for it. The text never weighs more than the budget.
+The formats are csv with a header, `column=value` for a single row, and the JSON of the system before this one. csv ends
+with a line that says whether these are all rows and that the text above it is data. That line begins with `--`, which
+no other line does, so that no cell can imitate it. The text never exceeds the token budget.
 
-The replies of `schema` and `table`, and of the original's three tools, out of what is known of the database and within
-a budget of tokens. How a table is written down, `describe` knows.
+`Telling` writes the replies of `schema`, `table` and the original system's three tools from the database's structure,
+within a token budget; `describe` formats the tables.
 """
 
 import json
@@ -44,15 +44,23 @@ _INDENT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaped:
+    """The text of an answer, with the number of rows in it."""
+
     text: str
     rows: int
-    """That are shown."""
+    """Rows shown."""
     truncated: bool
-    """Whether there were more than are shown."""
+    """Whether there were more rows than are shown."""
 
 
 def shape(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
-    """`weigh` is asked only where there is a budget."""
+    """Format an answer as requested, within its token budget.
+
+    Args:
+        answer: the rows.
+        asked: the format and the budget.
+        weigh: counts tokens; called only if there is a budget.
+    """
     cleaned = replace(
         answer,
         columns=tuple(clean(name).text for name in answer.columns),
@@ -62,7 +70,7 @@ def shape(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
 
 
 def sheet(answer: Answer) -> str:
-    """Header and rows alone."""
+    """Return header and rows only, as csv."""
     return "\n".join([_line(answer.columns), *(_line(clean_row(row)[0]) for row in answer.rows)])
 
 
@@ -94,7 +102,7 @@ def _footer(asked: QueryAsked, rows: int, *, is_all: bool) -> str:
 
 
 def _notes(answer: Answer) -> str:
-    """Numbers instruct nobody, so rows of them need no fence."""
+    """Return the note that marks the rows as data; rows of numbers contain no instructions and need none."""
     cut = answer.cut_cells
     said = f"; {cut} long {'value' if cut == 1 else 'values'} cut" if cut else ""
     has_words = any(isinstance(cell, str | list | dict) for row in answer.rows for cell in row)
@@ -102,7 +110,7 @@ def _notes(answer: Answer) -> str:
 
 
 def _line(row: Row | Sequence[str]) -> str:
-    """No row's line begins as the last line does."""
+    """Return one row as csv, escaped so that it cannot begin like the last line."""
     line = row_line(row)
     if not line.startswith("--"):
         return line
@@ -118,7 +126,10 @@ def _record(answer: Answer) -> str:
 
 
 def _json(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
-    """All rows, or as many as fit. What is not all says so itself, for a model does not see the reply's `_meta`."""
+    """Return all rows as JSON, or as many as fit.
+
+    Incomplete rows are marked in the text, because a model does not see the reply's `_meta`.
+    """
     write = _pretty if asked.format == "original" else _compact
     shown = len(answer.rows)
     if asked.budget is not None and weigh(write(answer, asked, shown)) > asked.budget:
@@ -132,7 +143,7 @@ def _json(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
 
 
 def most_that_fit(things: int, weight: Callable[[int], int], budget: int) -> int:
-    """How many of them fit; -1 where not even none does."""
+    """Return how many items fit the budget; -1 if not even none does."""
     return bisect_right(range(things + 1), budget, key=weight) - 1
 
 
@@ -143,13 +154,13 @@ def _compact(answer: Answer, asked: QueryAsked, rows: int) -> str:
 
 def _pretty(answer: Answer, asked: QueryAsked, rows: int) -> str:
     head = json.dumps(_head(answer, asked, rows), ensure_ascii=False, indent=_INDENT)
-    # No text in it holds a raw line break.
+    # No text in it contains a raw line break.
     data = records_json(answer.columns, answer.rows[:rows], _INDENT).replace("\n", "\n" + " " * _INDENT)
     return f'{head[:-2]},\n  "data": {data}\n}}'
 
 
 def _head(answer: Answer, asked: QueryAsked, rows: int) -> dict[str, Json]:
-    """In the original, `maxRowsReached` is how many rows there may be."""
+    """Return the JSON's header; in the original format, `maxRowsReached` is the row limit."""
     names: list[Json] = [*distinct_names(answer.columns)]
     is_cut = answer.more or rows < len(answer.rows)
     said: dict[str, Json] = {"query": asked.sql.strip(), "rowCount": rows, **({"truncated": True} if is_cut else {})}
@@ -157,22 +168,26 @@ def _head(answer: Answer, asked: QueryAsked, rows: int) -> dict[str, Json]:
 
 
 _TOKENS = 8_000
-"""Of a description, where the settings say nothing: less than any result may have."""
+"""Default token budget of a description; smaller than the limit of any result."""
 _EASY = 3_000
-"""Tokens up to which nobody need ask for a line a table; above it, names come first."""
+"""Tokens up to which one line per table is the default; above it, names come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
+    """A description, with its source."""
+
     text: str
     cached: bool
-    """Whether the database was not asked."""
+    """Whether the structure came from the cache."""
     json_lists: tuple[str, ...] | None = None
-    """As of a `Reply`."""
+    """As in `Reply`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
+    """Describes the database in replies to the tools `schema` and `table`."""
+
     asking: Asking
     weigh: Callable[[Caller], Weigh]
 
@@ -181,11 +196,13 @@ class Telling:
         return self.asking.settings.max_tokens or _TOKENS
 
     async def schema(self, tool: Tool, call: Call) -> Told:
+        """Answer the tool `schema`."""
         asked = read_schema(tool, call.arguments)
         structure, cached = await self.asking.structure(call)
         return Told(await self.described(choose(structure, asked.pattern), asked.detail, call), cached)
 
     async def described(self, structure: Structure, detail: Detail | None, request: Asked) -> str:
+        """Return a description of the structure within the token budget of the settings."""
         budget = self.budget if detail is not None else min(self.budget, _EASY)
         weigh = self.weigh(request.caller)
         return await anyio.to_thread.run_sync(
@@ -193,6 +210,7 @@ class Telling:
         )
 
     async def table(self, tool: Tool, call: Call) -> Told:
+        """Answer the tool `table`."""
         asked = read_table(tool, call.arguments)
         table, cached = await self._table(asked.name, call)
         text = full(table)
@@ -201,18 +219,22 @@ class Telling:
         return Told(held(text, self.weigh(call.caller), self.budget), cached and not asked.sample)
 
     async def original_schema(self, tool: Tool, call: Call) -> Told:
-        """The argument is taken and means nothing, as in the original: a source is one database."""
+        """Return the schema as the original system's JSON.
+
+        The database argument is accepted and ignored, as in the original: a source is one database.
+        """
         read_schema(tool, call.arguments)
         structure, cached = await self.asking.structure(call)
         weigh = self.weigh(call.caller)
         return Told(await anyio.to_thread.run_sync(self._schema_json, structure, weigh), cached, ("tables",))
 
     async def original_table(self, tool: Tool, call: Call) -> Told:
+        """Answer the original tool for one table."""
         table, cached = await self._table(read_table(tool, call.arguments).name, call)
         return Told(table_json(table), cached, ("columns", "constraints", "indexes", "foreignKeys"))
 
     async def original_triggers(self, tool: Tool, call: Call) -> Told:
-        """Of one table, or of all where none is named."""
+        """Return the triggers of one table, or of all if none is named."""
         name = read_triggers(tool, call.arguments)
         structure, cached = await self.asking.structure(call)
         tables = structure.tables if name is None else (find_table(structure, name),)
@@ -223,14 +245,14 @@ class Telling:
         return find_table(structure, name), cached
 
     async def _sample(self, table: Table, rows: int, call: Call) -> str:
-        # A role may have been refused the masked columns.
+        # The role may lack the right to read masked columns.
         by_name = bool(self.asking.settings.masked)
         statement = first_rows(self.asking.engine.dialect, table, rows, by_name=by_name)
         given = await self.asking.ask(statement, rows, call)
         return sheet(given.answer)
 
     def _schema_json(self, structure: Structure, weigh: Weigh) -> str:
-        """All tables, or as many as the settings leave room for."""
+        """Return all tables as JSON, or as many as fit the budget."""
 
         def written(tables: int) -> str:
             shown = replace(structure, tables=structure.tables[:tables])
@@ -245,7 +267,7 @@ class Telling:
 
 
 def held(text: str, weigh: Weigh, budget: int) -> str:
-    """As many lines as fit, with a last one that says how many do not."""
+    """Return as many lines as fit, with a last line that counts the rest."""
     lines = text.split("\n")
 
     def footer(shown: int, complete: bool) -> str:  # noqa: FBT001 - as `fit` calls it

@@ -1,24 +1,21 @@
 """The `Engine` protocol and what all engines share: dialects, quoting, structure and roles.
 
-An engine runs one statement that someone else has judged, read-only by its own means all the same, within limits of
-time, rows and bytes. It knows nothing of tokens, of tools or of what a statement may say.
+An engine runs one statement that the guard has already accepted, nevertheless read-only by its own means, within limits
+of time, rows and bytes. It knows nothing of tokens, tools or the guard's rules. It reads the database's structure as
+values, which `describe` formats for a model.
 
-Values only: an engine reads them, others write them down for a model.
+`role_sentences` and `with_column_grants` explain to the user what the database role may do, and write the grants of a
+role that can only read. Such a role is an additional lock; the other locks work with any role. They do not query the
+database.
 
-What the user is told of the role that a database is asked with, and the grants of one that can only read.
+`dialect_of` and `file_of` decide the dialect by the URL's scheme, or for a path by the file's first bytes and its name.
+Only those bytes are read.
 
-The locks hold whatever the role may do; one that can only read is a lock of its own. Nothing is asked of the database
-here.
+`without_data` removes quoted values from error messages. A failed conversion quotes the value, which would reveal a
+masked column; words of the query itself may be repeated.
 
-Told by its URL's scheme, or for a path by what the file is and what it is called. Nothing is opened but a file's first
-bytes.
-
-Error messages of databases without the values that they quote.
-
-A conversion that fails quotes the value, and so would hand out a column that is masked. What the question itself says
-may be repeated.
-
-Data only, for the guard, which judges statements, and for the engine, which looks for views that show as much.
+`INNER`, `TABLES`, `TEXTS` and `showing_views` describe server tables with other sessions' statements, for the guard,
+which judges statements, and for the engines, which look for views that show such text.
 """
 
 import re
@@ -64,25 +61,29 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
+    """A column of a table."""
+
     name: str
     type: str
-    """As the engine writes it: `varchar(20)`, `numeric(10,2)`."""
+    """In the engine's notation: `varchar(20)`, `numeric(10,2)`."""
     nullable: bool = True
     default: str | None = None
     generated: bool = False
-    """Whether the engine fills it: identity, auto-increment, computed."""
+    """Whether the engine fills it: identity, auto-increment or computed."""
     computed: bool = False
     """Whether it is computed from other columns."""
     expression: str | None = None
-    """What it is computed by; None where that is not known."""
+    """The expression of a computed column; None if unknown."""
     comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKey:
+    """A foreign key."""
+
     columns: tuple[str, ...]
     table: str
-    """The table it points at, with its schema where that is not the default one."""
+    """The referenced table, with its schema unless that is the default one."""
     to: tuple[str, ...]
     name: str | None = None
     on_update: str | None = None
@@ -91,6 +92,8 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
+    """An index of a table."""
+
     name: str
     columns: tuple[str, ...]
     unique: bool = False
@@ -98,40 +101,46 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
+    """A trigger of a table."""
+
     name: str
     timing: str | None = None
     """BEFORE, AFTER or INSTEAD OF."""
     event: str | None = None
-    """INSERT, UPDATE, DELETE, or several."""
+    """INSERT, UPDATE or DELETE, or several."""
     statement: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
+    """A table, view or other relation."""
+
     name: str
     schema: str | None = None
-    """None for the default one."""
+    """None for the default schema."""
     kind: Literal["table", "view"] = "table"
     columns: tuple[Column, ...] = ()
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     indexes: tuple[Index, ...] = ()
     checks: tuple[str, ...] = ()
-    """Other constraints, each as the engine writes it."""
+    """Other constraints, in the engine's notation."""
     triggers: tuple[Trigger, ...] = ()
     rows: int | None = None
-    """An estimate by the engine's statistics; None where it has none."""
+    """Estimate from the engine's statistics; None if it has none."""
     definition: str | None = None
-    """A view's query."""
+    """The query of a view."""
     comment: str | None = None
     parents: tuple[str, ...] = ()
-    """Tables whose columns it inherits, as `schema.name`: it is a partition of one, or made by INHERITS."""
+    """Tables whose columns it inherits, as `schema.name`, because it is a partition or was created with INHERITS."""
     module: str | None = None
-    """Of a virtual table, the CREATE statement, whose arguments may name other tables."""
+    """The CREATE statement of a virtual table, whose arguments may name other tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routine:
+    """A function or procedure."""
+
     name: str
     kind: Literal["function", "procedure"]
     schema: str | None = None
@@ -141,20 +150,20 @@ class Routine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
-    """A database, its tables in the order of their names."""
+    """The structure of a database, with its tables in order of their names."""
 
     tables: tuple[Table, ...] = ()
     routines: tuple[Routine, ...] = ()
     name: str | None = None
     default_schema: str | None = None
-    """What the schema is called whose tables have None for one; None where it is not known."""
+    """Name of the schema of tables whose `schema` is None; None if unknown."""
     catalogue: tuple[Table, ...] = ()
-    """Every relation with every column, also those that the role may not read itself but views may read for it, each
-    with its schema's name. For whoever follows where values come from; empty where `tables` are all there is."""
+    """Every relation with every column, each with its schema, including those that the role may not read itself but
+    views may read for it. Used to trace where values come from; empty if `tables` is already complete."""
 
 
 def in_order(tables: Iterable[Table]) -> tuple[Table, ...]:
-    """As a `Structure` has them: by name, and by schema where one name is in several."""
+    """Return tables in the order of a `Structure`: by name, and by schema if several have the same name."""
     return tuple(sorted(tables, key=lambda table: (table.name, table.schema or "")))
 
 
@@ -163,7 +172,11 @@ _PIECES = {'"': re.compile(r'"([^"]*)"'), "'": re.compile(r"'([^']*)'")}
 
 
 def without_data(message: str, sql: str, quote: str) -> str:
-    """A value may itself hold quotes, so that all from the first quote to the last goes where any piece is unknown."""
+    """Remove quoted values from a message, unless the statement contains them.
+
+    A value may itself contain quotes, so if any quoted piece is unknown, everything from the first quote to the last is
+    removed.
+    """
     pieces = [found[1] for found in _PIECES[quote].finditer(message)]
     asked = sql.casefold()
     if message.count(quote) % 2 == 0 and all(piece.casefold() in asked for piece in pieces):
@@ -172,12 +185,12 @@ def without_data(message: str, sql: str, quote: str) -> str:
 
 
 INNER = frozenset({"information_schema", "performance_schema", "sys"})
-"""Databases of the server's own."""
+"""The server's own databases."""
 TABLES = re.compile(
     r"processlist|threads|events_statements_\w+|prepared_statements_instances|session|x\$session|x\$processlist"
     r"|(?:x\$)?statement\w*|innodb_trx|(?:x\$)?innodb_lock_waits|(?:x\$)?schema_table_lock_waits"
 )
-"""Tables of these databases that hold what others run."""
+"""Tables of these databases that show what other sessions run."""
 TEXTS = frozenset(
     """
     info info_binary processlist_info sql_text digest_text query_sample_text query current_statement last_statement
@@ -190,8 +203,11 @@ _STATEMENT_TEXTS_QUOTED = re.compile(r"`([^`]+)`")
 
 
 def showing_views(definitions: Iterable[tuple[str, str]]) -> set[str]:
-    """Of views by name and definition, as the server writes it and in lower case: those that show such a text, and
-    those that read one of them."""
+    """Return the views that show such a text, directly or through another view.
+
+    Args:
+        definitions: names and definitions of views, as the server writes them and in lower case.
+    """
     named = {
         name: (set(_STATEMENT_TEXTS_QUOTED.findall(text)), _READ.search(text) is not None) for name, text in definitions
     }
@@ -202,75 +218,106 @@ def showing_views(definitions: Iterable[tuple[str, str]]) -> set[str]:
 
 
 Dialect = Literal["sqlite", "duckdb", "postgres", "mysql", "tsql", "oracle"]
-"""As sqlglot spells them; MariaDB is `mysql`. A database of another kind is judged as `postgres` is, and warned of."""
+"""Names as in sqlglot; MariaDB is `mysql`. Any other database is judged as `postgres`, with a warning."""
 
 Stability = Literal["immutable", "stable", "volatile", "made"]
-"""What PostgreSQL calls volatility: whether a function may change anything, or answer differently each time. `made` is
-one of a user's making, which may say of itself what it likes."""
+"""Whether a function may change anything or return different results each time; PostgreSQL calls this volatility.
+`made` is a user-defined function, whose own declaration is not trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
+    """One statement to run, with its limits."""
+
     sql: str
     rows: int
-    """To come back at most; one more is asked for, to know whether there is one."""
+    """Maximum rows of the answer; one more is requested, to know whether there are more."""
     seconds: float
     """At most `Limits.seconds`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
+    """The rows of a statement."""
+
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     more: bool
-    """True exactly when there were more rows than came back."""
+    """True exactly if there were more rows than were returned."""
     cut_cells: int = 0
-    """Values that were longer than `Limits.cell`."""
+    """Number of values longer than `Limits.cell`, which were cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What the role could do if every other lock were open."""
+    """What the role could do without the other locks."""
 
     role: str | None
-    """None where the engine has no roles."""
+    """None if the engine has no roles."""
     can_write: tuple[str, ...] = ()
-    """In words: `is a superuser`, `may INSERT into public.orders`; empty for a role that can only read."""
+    """In words: `is a superuser`, `may INSERT into public.orders`; empty for a read-only role."""
     setup_sql: str = ""
-    """For a role that can only read; empty where the engine has no roles."""
+    """SQL that creates a read-only role; empty if the engine has no roles."""
 
 
 class Engine(Protocol):
-    """One database. Raises `QueryFailed` where the database refuses, `DeadlinePassed`, or `SourceFailed` where it
-    cannot be reached; after any of these the next question is answered as if nothing had been."""
+    """One database. After any error the next statement runs as usual.
+
+    Raises:
+        QueryFailed: the database refuses the statement.
+        DeadlinePassed: the statement took too long.
+        SourceFailed: the database cannot be reached.
+    """
 
     @property
-    def dialect(self) -> Dialect: ...
+    def dialect(self) -> Dialect:
+        """The SQL dialect of the database."""
+        ...
 
-    async def ask(self, question: Question) -> Answer: ...
+    async def ask(self, question: Question) -> Answer:
+        """Run one statement, read-only and within the limits, and return its rows."""
+        ...
 
     async def structure(self) -> Structure:
-        """Everything that is known of its tables, read anew."""
+        """Return the structure of the database, read anew."""
         ...
 
     async def functions(self) -> Mapping[str, Stability]:
-        """Functions by lower-case name, the least stable of those of one name; empty where it cannot tell. Operators
-        that users made are among them, and so are, with a dot before the name, functions that a row takes for one of
-        its columns, with two colons types that a cast runs nothing for, with `pg_catalog.` the server's own function
-        of a name under which somebody made another, with `from:` tables that may be called in FROM, and with `shows:`
-        views that show what other sessions run. Read once and kept."""
+        """Return the stability of functions by lower-case name, the least stable for several of one name.
+
+        Empty if the engine cannot tell. User-defined operators are included. Some names have a prefix or suffix:
+
+        - a dot before the name: a function that can be called like a column of a row;
+        - two colons: a type to which a cast calls no function;
+        - `pg_catalog.`: the server's own function, if a user made another of that name;
+        - `from:`: a table that may be called in FROM;
+        - `shows:`: a view that shows what other sessions run.
+
+        Read once and cached.
+        """
         ...
 
-    async def probe(self) -> Probe: ...
+    async def probe(self) -> Probe:
+        """Return what the role may do."""
+        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
 
 
 _QUOTES = {"mysql": ("`", "`"), "tsql": ("[", "]")}
 
 
 def first_rows(dialect: Dialect, table: Table, rows: int, *, by_name: bool = False) -> str:
-    """A statement for some rows of a table, as each dialect has it; its columns by name where not all may be read."""
+    """Return a statement that selects some rows of a table.
+
+    Args:
+        dialect: the SQL dialect.
+        table: the table.
+        rows: how many rows.
+        by_name: list the columns by name, because not all may be read.
+    """
     parts = (table.name,) if table.schema is None else (table.schema, table.name)
     name = ".".join(quoted(dialect, part) for part in parts)
     columns = ", ".join(quoted(dialect, column.name) for column in table.columns if by_name) or "*"
@@ -282,6 +329,7 @@ def first_rows(dialect: Dialect, table: Table, rows: int, *, by_name: bool = Fal
 
 
 def quoted(dialect: Dialect, name: str) -> str:
+    """Return a name quoted for a dialect."""
     opening, closing = _QUOTES.get(dialect, ('"', '"'))
     return f"{opening}{name.replace(closing, closing * 2)}{closing}"
 
@@ -302,6 +350,7 @@ DatabaseFile = tuple[Path, Literal["sqlite", "duckdb"]]
 
 
 def dialect_of(settings: DatabaseSettings) -> Dialect:
+    """Return the dialect of a configured database."""
     if settings.url == SAMPLE:
         return "sqlite"
     file = file_of(settings)
@@ -312,12 +361,16 @@ def dialect_of(settings: DatabaseSettings) -> Dialect:
 
 
 def served_dialect(scheme: str) -> Dialect:
-    """Of a server, by its URL's scheme; one of a kind that is not known is judged as PostgreSQL is."""
+    """Return the dialect of a server by its URL's scheme; an unknown kind is treated as PostgreSQL."""
     return _SERVED.get(scheme.lower(), "postgres")
 
 
 def file_of(settings: DatabaseSettings) -> DatabaseFile | None:
-    """The file and its kind, None where it is a server's database; raises for what is neither."""
+    """Return the file and its kind; None for a server's database.
+
+    Raises:
+        BadConfiguration: the setting is neither a URL nor a database file.
+    """
     url = _URL.fullmatch(settings.url)
     if url is None:
         path = _named(settings, settings.url)
@@ -338,7 +391,8 @@ def _named(settings: DatabaseSettings, path: str) -> Path:
 
 
 def _kind(settings: DatabaseSettings, path: Path) -> Literal["sqlite", "duckdb"]:
-    """A file's first bytes tell, whatever it is called: many a `.db` is DuckDB's."""
+    """Return the kind by the file's first bytes, because many `.db` files are DuckDB's; by its suffix if they are
+    unknown."""
     first = _first_bytes(path)
     if first.startswith(_SQLITE):
         return "sqlite"
@@ -363,17 +417,17 @@ def _first_bytes(path: Path) -> bytes:
 
 
 _NAMED = 3
-"""Abilities that are named; the rest are counted."""
+"""Privileges that are named; the rest are counted."""
 _READERS = {"postgres": "ullage_reader", "mysql": "'ullage_reader'@'%'"}
-"""As the SQL for a reading role calls it."""
+"""The reading role, as the setup SQL names it."""
 _OF_ALL = {"postgres": ("ALTER DEFAULT PRIVILEGES ",), "mysql": ("GRANT SELECT, SHOW VIEW ON ",)}
-"""Lines that grant what is masked along with the rest: of tables to come, or of a whole database, from which MySQL can
-take nothing away again."""
+"""Beginnings of lines that would also grant masked columns: of future tables, or of a whole database, from which
+MySQL cannot revoke parts."""
 _NEW_TABLES = "-- Columns are masked, so that a new table or view must be granted by its name, column by column."
 
 
 def role_sentences(name: str, probe: Probe) -> tuple[str, ...]:
-    """One sentence where the role can write, none where it cannot."""
+    """Return one sentence if the role can write, none if it cannot."""
     if not probe.can_write:
         return ()
     who = "it" if probe.role is None else f"its role `{probe.role}`"
@@ -387,13 +441,13 @@ def role_sentences(name: str, probe: Probe) -> tuple[str, ...]:
 def with_column_grants(
     setup_sql: str, dialect: Dialect, structure: Structure, readable: Iterable[tuple[Table, Sequence[str]]]
 ) -> str:
-    """The SQL for a reading role that may not read masked columns, whichever statement comes before the database.
+    """Return the SQL for a reading role without rights on masked columns, so that no statement can read them.
 
     Args:
-        setup_sql: The SQL for a role that may read all.
-        dialect: Of PostgreSQL or MySQL; that of any other comes back as it is.
-        structure: Of the database, for the name of its default schema.
-        readable: Every relation, with the columns that are not masked.
+        setup_sql: SQL for a role that may read everything.
+        dialect: PostgreSQL or MySQL; the SQL of any other is returned unchanged.
+        structure: the database, for the name of its default schema.
+        readable: every relation, with the columns that are not masked.
     """
     if dialect not in _READERS:
         return setup_sql

@@ -1,23 +1,25 @@
 """Describes tables for a model within a token budget.
 
-By a pattern with `*` and `?`, by a part of a name, or, where no table is called so, by a column's name. Several
-patterns stand with commas between them.
+`choose` selects tables by a pattern with `*` and `?`, by part of a name, or, if no table has such a name, by a column's
+name. Several patterns are separated by commas.
 
-One line a column, key, index, constraint and trigger, in the words that SQL has for them.
+`full` writes one line for each column, key, index, constraint and trigger, in SQL terms. `line` writes a table in one
+line:
 
-orders(id int*, customer_id int>customers, placed_at timestamp, total numeric) ~10k rows
+    orders(id int*, customer_id int>customers, placed_at timestamp, total numeric) ~10k rows
 
-A star marks the key, `>` what a column refers to. Enough to write a query; indexes, defaults and checks are `full`'s.
+A star marks the key, and `>` the table that a column references. That is enough to write a query; indexes, defaults and
+checks are only in `full`.
 
-At the detail that was asked for where it fits, else at the next lesser one, with a word about it: everything, a line a
-table, names, and for thousands of tables what their names begin with. No table is left out without being counted. The
-tokens are counted by whoever knows how.
+`describe` uses the requested level of detail if it fits, else the next lower one, and says so: everything, one line per
+table, names, and for thousands of tables the prefixes of their names. Every omitted table is counted. The caller passes
+the function that counts tokens.
 
-What stands in a database was written by whoever made it, and a model reads it: everything is put on one line and
-cleaned of characters that nobody sees.
+Names and comments in a database are untrusted text that a model reads: each is put on one line, and invisible
+characters are removed.
 
-Its three replies, field by field, for whoever has programs that read them. Where its figures were a driver's guesses (a
-column's size) and nothing is known, there is null.
+`schema_json`, `table_json` and `triggers_json` are the original system's three replies, field by field, for existing
+programs. A figure that was guessed by a driver there (a column's size) and is unknown is null.
 """
 
 import difflib
@@ -68,7 +70,7 @@ _SIZED = re.compile(r"^(.*?)\s*\((\d+)(?:\s*,\s*(\d+))?\)(.*)$", re.DOTALL)
 
 
 def schema_json(structure: Structure, dialect: Dialect, name: str, *, truncated: bool = False) -> str:
-    """`truncated` where the database has more tables than these."""
+    """Return the schema in the original JSON; `truncated` if the database has more tables than these."""
     tables: list[Json] = [
         {
             "tableName": table.name,
@@ -82,6 +84,7 @@ def schema_json(structure: Structure, dialect: Dialect, name: str, *, truncated:
 
 
 def table_json(table: Table) -> str:
+    """Return one table in the original JSON."""
     return _written(
         {
             "tableName": table.name,
@@ -95,7 +98,7 @@ def table_json(table: Table) -> str:
 
 
 def triggers_json(tables: Sequence[Table], name: str | None) -> str:
-    """The triggers of one table; where no name was given, of all, each with its table."""
+    """Return the triggers of one table in the original JSON; if `name` is None, of all, each with its table."""
     triggers: list[Json] = [
         {
             **({} if name is not None else {"tableName": table.name}),
@@ -140,7 +143,7 @@ def _column_detail(column: Column, table: Table) -> dict[str, Json]:
 
 
 def _sized(written: str) -> tuple[str, int | None, int | None]:
-    """`numeric(10,2)` as its name, its size and its digits."""
+    """Split a type such as `numeric(10,2)` into name, size and digits."""
     found = _SIZED.match(written)
     if found is None:
         return written, None, None
@@ -156,7 +159,7 @@ def _create_table_index(index: Index) -> list[Json]:
 
 
 def _create_table_foreign_key(foreign: ForeignKey) -> list[Json]:
-    """A line a column, as the original has them."""
+    """Return one entry per column, as in the original."""
     targets = (*foreign.to, *[None] * (len(foreign.columns) - len(foreign.to)))
     return [
         {
@@ -172,7 +175,7 @@ def _create_table_foreign_key(foreign: ForeignKey) -> list[Json]:
 
 
 def _constraints(table: Table) -> list[Json]:
-    """Always empty in the original; here the keys and the checks, in its shape."""
+    """Return keys and checks in the original's shape; there the list was always empty."""
     keys: list[Json] = [_constraint(None, "PRIMARY KEY", column) for column in table.primary_key]
     return [*keys, *(_constraint(check, "CHECK", None) for check in table.checks)]
 
@@ -182,7 +185,7 @@ def _constraint(name: str | None, kind: str, column: str | None) -> dict[str, Js
 
 
 _LONGEST_TYPE = 60
-"""Characters; an enumeration may have hundreds of values."""
+"""Maximum characters of a type, since an enumeration may have hundreds of values."""
 _SHORTER = (
     (re.compile(r"\(\d+(?:\s*,\s*\d+)?\)"), ""),
     (re.compile(r"^character varying"), "varchar"),
@@ -196,16 +199,17 @@ _SHORTER = (
 
 
 def full_name(thing: Table | Routine) -> str:
-    """With its schema, where that is not the default one."""
+    """Return a name with its schema, unless that is the default one."""
     return on_one_line(thing.name if thing.schema is None else f"{thing.schema}.{thing.name}")
 
 
 def on_one_line(text: str) -> str:
+    """Return untrusted text on one line, without invisible characters."""
     return " ".join(clean(text).text.split())
 
 
 def short_type(written: str) -> str:
-    """Without sizes, which no question depends on."""
+    """Return a type without sizes, which do not matter for a query."""
     said = on_one_line(written).lower()
     for pattern, shorter in _SHORTER:
         said = pattern.sub(shorter, said)
@@ -213,7 +217,7 @@ def short_type(written: str) -> str:
 
 
 def rounded(rows: int) -> str:
-    """`~250`, `~10k`, `~1.2M`: an estimate, and no more digits than it deserves."""
+    """Return an estimate with few digits: `~250`, `~10k`, `~1.2M`."""
     for unit, size in (("B", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)):
         if rows >= size:
             scaled = rows / size
@@ -226,7 +230,7 @@ _DEFAULT_SCHEMAS = frozenset({"public", "main", "dbo"})
 
 
 def choose(structure: Structure, pattern: str) -> Structure:
-    """The tables and routines that a pattern means; raises where it means none."""
+    """Return the tables and routines that a pattern matches; raise `UnknownName` if it matches none."""
     wanted = [one.strip().lower() for one in pattern.split(",") if one.strip()]
     if not wanted:
         return structure
@@ -240,7 +244,7 @@ def choose(structure: Structure, pattern: str) -> Structure:
 
 
 def find_table(structure: Structure, name: str) -> Table:
-    """The table of that name, with or without its schema, quoted or not; raises where there is none, or several."""
+    """Return the table of a name, with or without schema and quotes; raise if there is none, or several."""
     written = name.strip().lower()
     plain = written.replace('"', "").replace("`", "").replace("[", "").replace("]", "")
     for called, wanted in ((_exactly, written), (_exactly, plain), (_loosely, plain)):
@@ -261,7 +265,7 @@ def find_table(structure: Structure, name: str) -> Table:
 
 
 def spell(written: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The names nearest to one that does not exist, best first."""
+    """Return the names most similar to one that does not exist, best first."""
     by_lower = {name.lower(): name for name in known}
     wanted = written.lower()
     within = [name for name in by_lower if wanted in name or (len(name) > 2 and name in wanted)]
@@ -278,7 +282,7 @@ def _exactly(table: Table, wanted: str) -> bool:
 
 
 def _loosely(table: Table, wanted: str) -> bool:
-    """A name alone may mean a table of any schema, and the default schema may be named though it need not."""
+    """Return whether a name may refer to a table: without schema in any schema, or with the default schema named."""
     schema, _, name = wanted.rpartition(".")
     return table.name.lower() == name and (not schema or (table.schema is None and schema in _DEFAULT_SCHEMAS))
 
@@ -301,10 +305,11 @@ def _nothing(structure: Structure, pattern: str) -> InvalidArguments:
 
 
 _ALLOWED = frozenset({None, "", "NO ACTION"})
-"""What a foreign key does where nobody said otherwise."""
+"""Default actions of a foreign key."""
 
 
 def full(table: Table) -> str:
+    """Return a table in full detail, one line for each part."""
     lines = [
         *(_column(column, table) for column in table.columns),
         *_key(table),
@@ -318,6 +323,7 @@ def full(table: Table) -> str:
 
 
 def routine_line(routine: Routine) -> str:
+    """Return a routine in one line."""
     arguments = on_one_line(routine.arguments or "")
     returns = f" returns {on_one_line(routine.returns)}" if routine.returns else ""
     return f"{routine.kind} {full_name(routine)}({arguments}){returns}"
@@ -346,7 +352,7 @@ def _comment(comment: str | None) -> str:
 
 
 def _key(table: Table) -> list[str]:
-    """Where one column is the key, it says so itself."""
+    """Return the key of several columns; a key of one column is marked at the column."""
     return [f"primary key ({_listed(table.primary_key)})"] if len(table.primary_key) > 1 else []
 
 
@@ -377,6 +383,7 @@ Keys = Mapping[str, tuple[str, ...]]
 
 
 def line(table: Table, keys: Keys) -> str:
+    """Return a table in one line."""
     references = _references(table, keys)
     columns = ", ".join(_line_column(column, table, references) for column in table.columns)
     view = "view " if table.kind == "view" else ""
@@ -392,7 +399,7 @@ def _line_column(column: Column, table: Table, references: Mapping[str, str]) ->
 
 
 def _references(table: Table, keys: Keys) -> dict[str, str]:
-    """Where each column leads; the other's column is named only where it is not that table's key."""
+    """Return the reference of each column; the referenced column is named only if it is not the table's key."""
     found: dict[str, str] = {}
     for foreign in table.foreign_keys:
         known = keys.get(foreign.table, foreign.to) == foreign.to
@@ -411,7 +418,14 @@ _ONE_WORD = re.compile(r"[A-Z]?[^\W_A-Z]+|[^\W_]+")
 
 
 def describe(structure: Structure, detail: Detail, *, budget: int, weigh: Callable[[str], int]) -> str:
-    """Never more than `budget` tokens, unless that is too little for a sentence."""
+    """Return a description of the database.
+
+    Args:
+        structure: the tables and routines.
+        detail: the highest level of detail to use.
+        budget: maximum tokens; only a minimal sentence may exceed it.
+        weigh: counts the tokens of a text.
+    """
     if not structure.tables and not structure.routines:
         return "no tables"
     lesser = DETAILS[: DETAILS.index(detail) + 1][::-1]
@@ -457,7 +471,7 @@ def _counted(structure: Structure) -> str:
 
 
 def _most(structure: Structure, budget: int, weigh: Callable[[str], int]) -> str:
-    """The beginnings of names that most tables have, as many as fit."""
+    """Return the prefixes of names that most tables share, as many as fit."""
     groups = Counter(map(_beginning, structure.tables)).most_common()
     written = [f"{beginning} {count}" for beginning, count in groups]
     weights = range(len(written) + 1)
@@ -471,7 +485,7 @@ def _grouped(structure: Structure, shown: Sequence[str], of: int) -> str:
 
 
 def _beginning(table: Table) -> str:
-    """`sales.*` for a table of another schema, else its first word: `sales_*`."""
+    """Return `sales.*` for a table of another schema, else its first word: `sales_*`."""
     if table.schema is not None:
         return f"{on_one_line(table.schema)}.*"
     name = on_one_line(table.name)

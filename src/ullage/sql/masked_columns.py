@@ -1,8 +1,8 @@
-"""The masked columns of the settings, and refusals of statements that would show them.
+"""The masked columns of the settings, and refusals of statements that would reveal them.
 
-Names are compared without regard to case, which masks too much where a database tells them apart, and never too
-little. A table that the structure does not hold is unknown, and so is what it may hold; a few tables of every database
-that describe only others are known to hold no values.
+Names are compared case-insensitively. In a case-sensitive database this masks too much, never too little. A table
+missing from the structure may contain anything. A few tables of every database that only describe others are known to
+contain no values.
 """
 
 import re
@@ -44,56 +44,60 @@ _DESCRIBING = frozenset(
     pg_tables pg_trigger pg_type pg_views
     """.split()  # noqa: SIM905
 )
-"""Not among them: statistics, which hold samples of values, and lists of running statements."""
+"""Tables that only describe others. Statistics, which contain sample values, and lists of running statements are
+excluded."""
 _DEFAULTS = ("public", "main", "dbo")
-"""What default schemas are called."""
+"""Names of default schemas."""
 _WORD = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a query gives."""
+    """An output column of a query."""
 
     name: str
-    """Folded; empty where only the database knows how it calls it."""
+    """Case-folded; empty if only the database knows its name."""
     masks: frozenset[str] = frozenset()
-    """The masked columns whose values may stand here, as `table.column`."""
+    """The masked columns whose values it may contain, as `table.column`."""
 
 
 Columns = tuple[Output, ...]
 UNCOUNTED = Output("*")
-"""Stands for columns that nobody listed, none of them masked."""
+"""Represents columns that are not listed, none of them masked."""
 
 
 Derive = Callable[["Tables", Table], tuple[frozenset[str], ...] | None]
-"""The masked columns that may stand in each column of a view; None where that cannot be told."""
+"""Returns the masked columns in each column of a view; None if they cannot be determined."""
 
 
 @dataclass(slots=True)
 class Tables:
-    """The relations of a database, with what is masked in each of their columns.
+    """The relations of a database, with the masked columns of each.
 
-    A column is masked where a pattern names it, and where its values come from one that is masked: by the expression
-    of a generated column, by inheritance in either direction, through a view, or through a virtual table. What a
-    relation shows is found when it is first asked for, and kept.
+    A column is masked if a pattern matches it, or if its values come from a masked one: by the expression of a
+    generated column, by inheritance in either direction, through a view, or through a virtual table. The result for
+    each relation is computed on first use and cached.
     """
 
     structure: Structure
     patterns: tuple[str, ...]
     derive: Derive
     is_closed: bool = True
-    """Whether an unknown table may hold masked values. False where only tables of the server itself are masked."""
+    """Whether an unknown table may contain masked values. False if only tables of the server itself are masked."""
     _named: dict[str, list[Table]] = field(default_factory=dict[str, list[Table]])
     _kept: dict[int, Columns] = field(default_factory=dict[int, Columns])
     _pending: set[int] = field(default_factory=set[int])
-    """Views that are being read: one that reads itself is not understood."""
+    """Views being read, to detect a view that reads itself."""
 
     def __post_init__(self) -> None:
         for table in self.structure.catalogue or self.structure.tables:
             self._named.setdefault(fold(table.name), []).append(table)
 
     def columns(self, name: str, schema: str, catalog: str = "") -> Columns | None:
-        """Of a table; uncounted where it only describes others; None where it is unknown or may be one of several."""
+        """Return the columns of a table.
+
+        `UNCOUNTED` if it only describes others; None if it is unknown or the name is ambiguous.
+        """
         if catalog and fold(catalog) != fold(self.structure.name or ""):
             return None
         table = self.find(name, schema)
@@ -103,7 +107,7 @@ class Tables:
         return (UNCOUNTED,) if is_described or not self.is_closed else None
 
     def find(self, name: str, schema: str) -> Table | None:
-        """The one relation that a name means; None for none, or several."""
+        """Return the one relation that a name refers to; None if there is none, or several."""
         called = self._named.get(fold(name), [])
         chosen = [table for table in called if fold(table.schema or "") == fold(schema)]
         if not chosen and (not schema or self._is_default(schema)):
@@ -112,7 +116,7 @@ class Tables:
         return chosen[0] if len(chosen) == 1 else None
 
     def of(self, table: Table) -> Columns:
-        """The columns of a relation. Where nobody can tell what a view shows, all of them are masked."""
+        """Return the columns of a relation. If a view is not understood, all of them are masked."""
         known = self._kept.get(id(table))
         if known is not None:
             return known
@@ -126,7 +130,8 @@ class Tables:
         return columns
 
     def rowid(self, name: str, schema: str) -> frozenset[str] | None:
-        """What the number of a row may tell in SQLite: it may be the key, and of a virtual table it may be anything."""
+        """Return the masked columns that SQLite's row id may reveal: it may be the key, or anything in a virtual
+        table."""
         table = self.find(name, schema)
         if table is None or table.kind == "view":
             return None
@@ -148,7 +153,8 @@ class Tables:
         return list(derived)
 
     def _of_table(self, table: Table) -> list[frozenset[str]]:
-        """By the patterns on the table and on all that inherit with it, then by what is computed from those."""
+        """Apply the patterns to the table and all related by inheritance, then mask what is computed from those
+        columns."""
         family = self._family(table)
         masks: dict[str, frozenset[str]] = {}
         changed = True
@@ -164,7 +170,7 @@ class Tables:
         return [masks[fold(column.name)] | reached for column in table.columns]
 
     def _family(self, table: Table) -> list[Table]:
-        """The table, those it inherits from, those that inherit from it, and theirs."""
+        """Return the table, its ancestors and descendants by inheritance, and theirs."""
         every = [one for tables in self._named.values() for one in tables]
         if not any(one.parents for one in every):
             return [table]
@@ -181,7 +187,10 @@ class Tables:
         return [one for one in every if _full(one) in found]
 
     def _computed(self, table: Table, column: Column, masks: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """What a generated column may tell: of every masked column that its expression names, or of all of them."""
+        """Return the masked columns that a generated column may reveal.
+
+        Those its expression names, or all of the table if the expression is unknown.
+        """
         if not column.computed:
             return frozenset()
         text = None if column.expression is None else fold(column.expression)
@@ -195,7 +204,7 @@ class Tables:
         return frozenset[str]().union(*(masks.get(name, frozenset()) for name in read))
 
     def _by_module(self, table: Table) -> frozenset[str]:
-        """What a virtual table may show: all that is masked in a table that its arguments name."""
+        """Return the masked columns that a virtual table may show: all of the tables that its arguments name."""
         if table.module is None or id(table) in self._pending:
             return frozenset()
         self._pending.add(id(table))
@@ -218,6 +227,7 @@ class Tables:
 
 
 def fold(name: str) -> str:
+    """Return a name for case-insensitive comparison."""
     return name.casefold()
 
 
@@ -232,7 +242,10 @@ def _full(table: Table) -> str:
 
 
 def _fits(pattern: str, table: Table, schema: str | None, column: str) -> bool:
-    """`column`, `table.column`, or `schema.table.column`, where the default schema goes by any name."""
+    """Return whether a pattern matches: `column`, `table.column` or `schema.table.column`.
+
+    The default schema matches any schema name.
+    """
     short = f"{fold(table.name)}.{fold(column)}"
     if fnmatchcase(short, pattern) or ("." not in pattern and fnmatchcase(fold(column), pattern)):
         return True
@@ -243,22 +256,24 @@ def _fits(pattern: str, table: Table, schema: str | None, column: str) -> bool:
 
 _LONG = 60
 _SHOWN = 30
-"""Columns that are named where none is near."""
+"""Columns listed if no name is similar."""
 _HOW = "select it as it is, which shows `***`, or leave it out; name columns instead of whole rows"
 
 
 def refuse(masks: frozenset[str], node: exp.Expr, what: str = "") -> None:
-    """Raises where there is anything to hide."""
+    """Raise `Refused` if there is anything to hide."""
     for name in sorted(masks):
         raise Refused(f"`{name}` is masked and may not be used in {what or f'`{_excerpt(node)}`'}", suggestion=_HOW)
 
 
 def refuse_any(columns: Iterable[Output], node: exp.Expr, what: str) -> None:
+    """Raise `Refused` if any of the columns is masked."""
     for column in columns:
         refuse(column.masks, node, what)
 
 
 def not_understood(node: exp.Expr) -> NoReturn:
+    """Raise `Refused` for a part of a statement that is not understood."""
     raise Refused(
         f"columns of this database are masked, and `{_excerpt(node)}` might show them",
         suggestion="name known tables and their columns plainly, in the same letters everywhere",
@@ -266,7 +281,7 @@ def not_understood(node: exp.Expr) -> NoReturn:
 
 
 def unknown_table(node: exp.Table, structure: Structure) -> NoReturn:
-    """A table that is misspelt, or that holds nobody knows what."""
+    """Raise for a table that is misspelt, or whose content is unknown."""
     name = ".".join(part.name for part in node.parts)
     near = spell(node.name, map(full_name, structure.tables))
     raise UnknownName(
@@ -277,6 +292,7 @@ def unknown_table(node: exp.Table, structure: Structure) -> NoReturn:
 
 
 def unknown_column(node: exp.Column, known: Collection[str]) -> NoReturn:
+    """Raise for a column that is not known."""
     raise UnknownName(
         f"columns of this database are masked, and no column `{_short(node.sql())}` is known that might show them",
         suggestion="use a column that exists, by its table's name or alias; table lists them all",

@@ -1,15 +1,15 @@
-"""Masked columns: which values of an answer are hidden, and which statements would show them in other ways.
+"""Masked columns: which values of an answer are hidden, and which statements would reveal them in other ways.
 
-Found from the statement before it is run, and applied to what came back. A statement that would show masked values in
-any other way than as a whole column is refused; so is one that is not understood, as soon as anything is masked.
+`MaskPolicy.plan` analyses a statement before it runs, and `MaskPlan.apply` masks the rows that it returned. If any
+column is masked, a statement that uses masked values other than as a whole output column is refused, and so is one that
+is not understood.
 
-Each query gives columns, and each column may carry the values of masked ones, through names, stars, subqueries, WITH
-and UNION ALL, as long as they are passed on untouched. Any other use of a masked column would tell something of its
-values and is refused, and so is everything that is not understood. What is masked is `known`'s affair, what a name
-means `scope`'s.
+`Lineage` follows each output column through names, stars, subqueries, WITH and UNION ALL, as long as values pass
+through unchanged. Any other use of a masked column would reveal something about its values. `masked_columns` knows
+which columns are masked.
 
-The sources of a SELECT and those around it, as far as masked columns go. Where a name could mean several things, it
-means all of them; where it could mean nothing known, that is said, and the caller refuses.
+A `Scope` contains the sources of a SELECT and of the queries around it. If a name is ambiguous, it stands for all its
+meanings; if it matches nothing known, the caller refuses.
 """
 
 import re
@@ -57,14 +57,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A query named by WITH."""
+    """A query named in WITH."""
 
     name: exp.Identifier
     columns: Columns | None
-    """None while it is not yet read."""
+    """None until it is read."""
 
     def is_meant_by(self, name: exp.Identifier, *, folds: bool) -> bool:
-        """Whether a name is surely this one's, and not that of a table or query in other letters."""
+        """Return whether a name certainly refers to this query, and not to a table or query that differs in letter
+        case."""
         if bool(name.quoted) != bool(self.name.quoted):
             return False
         return name.name == self.name.name or (folds and not name.quoted and fold(name.name) == fold(self.name.name))
@@ -74,7 +75,7 @@ Ctes = Mapping[str, Named]
 
 
 def renamed(node: exp.Expr, columns: Columns) -> Columns:
-    """A source's columns as its alias calls them: `AS t(a, b)`."""
+    """Return a source's columns under the names of its alias: `AS t(a, b)`."""
     alias = node.args.get("alias")
     names = list(alias.args.get("columns") or ()) if isinstance(alias, exp.TableAlias) else []
     if not names:
@@ -90,19 +91,22 @@ def renamed(node: exp.Expr, columns: Columns) -> Columns:
 Masks = frozenset[str]
 
 ROWID = frozenset({"rowid", "oid", "_rowid_"})
-"""What SQLite calls the number of a row, unless a column is called so."""
+"""SQLite's names for the row id, unless a column has that name."""
 _BARE = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax", "rownum", "level", "sysdate", "systimestamp"})
-"""Names that every row or none has, and that are no column of a table."""
+"""Names that exist for every row or for none, and are not columns of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """A table, subquery or function in FROM."""
+
     name: str
     columns: Columns
     rowid: Masks | None = None
-    """What may stand in the number of a row, where it has one."""
+    """Masked columns that the row id may reveal; None if it has no row id."""
     hidden: Masks | None = None
-    """What may stand in a column that `*` leaves out, such as `rank` of a full-text table; None where there is none."""
+    """Masked columns that a column excluded from `*` may reveal, such as `rank` of a full-text table; None if there
+    is none."""
 
     @property
     def is_open(self) -> bool:
@@ -111,10 +115,11 @@ class Source:
 
     @property
     def masks(self) -> Masks:
+        """The masked columns of all its columns together."""
         return frozenset[str]().union(*(column.masks for column in self.columns))
 
     def column(self, name: str) -> Masks | None:
-        """What may stand in a column; None where there is none of that name."""
+        """Return the masked columns in a column; None if no column has that name."""
         found = [column.masks for column in self.columns if column.name in (fold(name), "")]
         if found or self.is_open:
             return frozenset[str]().union(*found)
@@ -127,37 +132,40 @@ class Source:
 
 @dataclass(slots=True)
 class Scope:
+    """The names visible in a SELECT: its sources, its aliases, and the scope around it."""
+
     outer: "Scope | None" = None
     sources: list[Source] = field(default_factory=list[Source])
     aliases: dict[str, Masks] = field(default_factory=dict[str, Masks])
-    """What the SELECT's own columns are called, and a function's parameters."""
+    """Aliases of the SELECT's own columns, and a lambda's parameters."""
     is_merged: bool = False
-    """Whether `*` is not simply the columns of all sources one after the other."""
+    """Whether `*` is anything but the columns of all sources in order."""
 
     def add_alias(self, alias: str, masks: Masks) -> None:
-        """Note that a column of the SELECT is called so, perhaps one of several."""
+        """Record an alias of the SELECT; several columns may share it."""
         self.aliases[fold(alias)] = self.aliases.get(fold(alias), frozenset()) | masks
 
     @property
     def names(self) -> set[str]:
-        """Of the columns that may be meant here."""
+        """Return the names of all columns visible here."""
         around = set[str]() if self.outer is None else self.outer.names
         return around | {
             column.name for source in self.sources for column in source.columns if column.name not in ("", "*")
         }
 
     def row(self, name: str) -> list[Source]:
-        """Every source of that name, here and around: which of them is meant, letter case may decide."""
+        """Return every source of that name, here and in outer scopes, since letter case may decide between them."""
         around = [] if self.outer is None else self.outer.row(name)
         return [source for source in self.sources if source.name == fold(name)] + around
 
     def column(self, name: str) -> Masks | None:
-        """What may stand behind a name without its table; None where nothing is known of it."""
+        """Return the masked columns behind an unqualified name; None if the name is unknown."""
         found = [source.column(name) for source in self.sources]
         found += [self.aliases.get(fold(name)), None if self.outer is None else self.outer.column(name)]
         return _together(found)
 
     def column_of(self, table: str, name: str) -> Masks | None:
+        """Return the masked columns behind a name with its table; None if the name is unknown."""
         return _together([source.column(name) for source in self.row(table)])
 
 
@@ -184,11 +192,11 @@ _SHAPE = (
     "operation_modifiers",
 )
 _SIDES = ("by_name", "side", "kind", "on")
-"""Of a UNION in other ways than by place."""
+"""Options of a UNION that match columns other than by position."""
 _RECURSIVE = ("sqlite", "tsql", "oracle")
-"""Where WITH may read itself without saying so."""
+"""Dialects in which WITH may be recursive without the keyword."""
 _PLACES = (exp.Group, exp.Ordered, exp.Tuple, exp.Paren, exp.Distinct, exp.Rollup, exp.Cube, exp.GroupingSets)
-"""Around a number that stands for a column."""
+"""Clauses in which a number refers to a column."""
 _ROWS_OF = frozenset(
     """
     generate_series explodinggenerateseries generateseries range unnest explode jsontable json_table json_each json_tree
@@ -202,28 +210,31 @@ _ROWS_OF = frozenset(
     duckdb_tables duckdb_types duckdb_views
     """.split()  # noqa: SIM905
 )
-"""Functions in FROM that read nothing but their arguments, or only describe."""
+"""Functions in FROM that read only their arguments, or only metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
+    """Follows masked columns through the query of a user, and refuses any use but selecting them."""
+
     tables: Tables
     dialect: Dialect
 
     def refuse(self, masks: Masks, node: exp.Expr, what: str = "") -> None:
-        """Raises where there is anything to hide."""
+        """Raise `Refused` if there is anything to hide."""
         refuse(masks, node, what)
 
     def refuse_any(self, columns: Iterable[Output], node: exp.Expr, what: str) -> None:
+        """Raise `Refused` if any of the columns is masked."""
         refuse_any(columns, node, what)
 
     def used(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Masks:
-        """The masked columns that an expression may tell of; here none, as it is refused."""
+        """Return the masked columns that an expression may reveal; none here, because such a use is refused."""
         self._uses(node, scope, ctes)
         return frozenset()
 
     def query(self, node: exp.Expr, ctes: Ctes, outer: Scope | None = None) -> Columns:
-        """The columns that a query gives."""
+        """Return the output columns of a query."""
         ctes = self._with(node, ctes, outer)
         if isinstance(node, exp.Select):
             return self._select(node, ctes, outer)
@@ -256,7 +267,7 @@ class Lineage:
         return known
 
     def _cte(self, cte: exp.Expr, ctes: Ctes, outer: Scope | None) -> Columns:
-        """One that may read itself: read again until nothing more comes through."""
+        """Return the columns of a query that may be recursive, re-reading it until no further masked columns appear."""
         name, body = fold(cte.alias), cte.this
         if not isinstance(body, exp.SetOperation):
             return self.query(body, ctes, outer)
@@ -298,7 +309,7 @@ class Lineage:
         return tuple(Output("", masks) for _ in (first.expressions if isinstance(first, exp.Tuple) else (first,)))
 
     def _add(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
-        """A table, subquery or function in FROM, with what is joined to it."""
+        """Add a table, subquery or function in FROM, with its joins."""
         if isinstance(node, exp.Join):
             self._join(node, scope, ctes)
             return
@@ -339,7 +350,7 @@ class Lineage:
             del scope.sources[before:]  # only the condition sees the right side
 
     def _columns_of(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
-        """Of one source in FROM."""
+        """Return the columns of one source in FROM."""
         inner = node.this
         if isinstance(node, exp.Subquery | exp.Values):
             return self.query(node, ctes, scope)
@@ -355,7 +366,7 @@ class Lineage:
                 columns = self.tables.of(called)
                 if self.used_in(function, scope, ctes):
                     not_understood(node)
-                # What is found tells of the values that were searched.
+                # The search result reveals something about the values searched.
                 self.refuse_any(columns, node, "a search")
                 return columns
             if fold(name) not in _ROWS_OF and self.tables.is_closed:
@@ -381,7 +392,8 @@ class Lineage:
         return None if not node.db and fold(node.name) in ctes else self.tables.rowid(node.name, node.db)
 
     def _hidden(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
-        """What the hidden columns of a virtual table of SQLite may tell; None for any other source."""
+        """Return the masked columns that hidden columns of a SQLite virtual table may reveal; None for other
+        sources."""
         if self.dialect != "sqlite" or not isinstance(node, exp.Table) or (not node.db and fold(node.name) in ctes):
             return None
         called = node.this.name
@@ -393,7 +405,7 @@ class Lineage:
     def _projection(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
         inner = node.unalias()
         if isinstance(inner, exp.Star | exp.Column) and inner.is_star and inner is not node:
-            # DuckDB calls every column so.
+            # DuckDB gives every such column this name.
             not_understood(node)
         if isinstance(inner, exp.Star):
             return self._star(inner, scope.sources, scope, ctes)
@@ -401,15 +413,15 @@ class Lineage:
             return self._star(inner.this, scope.row(inner.table) or not_understood(inner), scope, ctes)
         passed = self.passed(inner.unnest(), scope, ctes) or Output("", self.used(inner, scope, ctes))
         if not isinstance(node, exp.Alias):
-            # Only a plain column is called by its own name everywhere.
+            # Only a plain column keeps its own name in every dialect.
             return (passed if isinstance(node, exp.Column) else replace(passed, name=""),)
         scope.add_alias(node.alias, passed.masks)
         return (replace(passed, name=fold(node.alias)),)
 
     def passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
-        """A column or a scalar subquery that stands by itself."""
+        """Return the output of an expression that is only a column or a scalar subquery; None for any other."""
         if isinstance(node, exp.Column):
-            # SQLite calls a row's number by the name of its key.
+            # SQLite names the row id after the key.
             is_number = self.dialect == "sqlite" and fold(node.name) in ROWID
             return Output("" if is_number else fold(node.name), self._meaning(node, scope))
         if not isinstance(node, exp.Query):
@@ -420,7 +432,7 @@ class Lineage:
         return columns[0]
 
     def _star(self, star: exp.Star, sources: list[Source], scope: Scope, ctes: Ctes) -> Columns:
-        """The columns of `*`, with what DuckDB lets it leave out, replace and rename."""
+        """Return the columns of `*`, with DuckDB's EXCLUDE, REPLACE and RENAME applied."""
         left_out = {fold(column.name) for column in _list(star, "except_")}
         columns = [column for source in sources for column in source.columns if column.name not in left_out]
         names = [column.name for column in columns]
@@ -441,7 +453,7 @@ class Lineage:
         return tuple(columns)
 
     def _meaning(self, node: exp.Column, scope: Scope) -> Masks:
-        """The masked columns that a name may mean."""
+        """Return the masked columns that a name may refer to."""
         *path, name = (part.name for part in node.parts)
         if not path:
             for source in scope.row(name):
@@ -457,7 +469,7 @@ class Lineage:
         return masks or frozenset()
 
     def _clauses(self, node: exp.Expr, scope: Scope, ctes: Ctes, columns: Columns) -> None:
-        """Everything of a query besides what it gives and where from."""
+        """Check every clause of a query except its output columns and FROM."""
         if any(value and key not in (*_CLAUSES, *_SHAPE, *_SIDES) for key, value in node.args.items()):
             not_understood(node)
         for key in _CLAUSES:
@@ -466,7 +478,7 @@ class Lineage:
                 self._numbers(clause, columns)
 
     def _numbers(self, node: exp.Expr, columns: Columns) -> None:
-        """Where a column is used by its number, or all are."""
+        """Check columns used by number, or all at once."""
         is_all = bool(node.args.get("all")) or any(each.name.upper() == "ALL" for each in node.find_all(exp.Var))
         if is_all or (isinstance(node, exp.Distinct) and not node.args.get("on")):
             self.refuse_any(columns, node, node.key.upper())
@@ -476,7 +488,7 @@ class Lineage:
                 self.refuse_any(columns if UNCOUNTED in columns else columns[at - 1 : at], node, node.key.upper())
 
     def _uses(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
-        """Refuses where an expression touches anything masked."""
+        """Refuse an expression that uses anything masked."""
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             for source in scope.row(node.table) or not_understood(node):
                 self.refuse(source.masks, node)
@@ -499,7 +511,7 @@ class Lineage:
             self._uses_in(node, scope, ctes)
 
     def used_in(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Masks:
-        """As `used`, of what stands within an expression."""
+        """Return the masked columns that the parts of an expression may reveal, as `used` does for a whole one."""
         self._uses_in(node, scope, ctes)
         return frozenset()
 
@@ -510,14 +522,17 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class ViewLineage(Lineage):
-    """Where masked values go in a view, which its owner may have made of them in any way.
+    """Follows masked values through the definition of a view.
 
-    Nothing is refused: what is computed from a masked column is masked as well. A condition on one is not, since it is
-    the owner's and nobody else can vary it. What is not understood raises `Refused`.
+    Nothing is refused: what is computed from a masked column is masked as well. A condition on one is not, because the
+    view's owner wrote it and nobody else can change it.
+
+    Raises:
+        Refused: the definition is not understood.
     """
 
     touched: set[str] = field(default_factory=set[str])
-    """Masked columns that were met since it was last emptied."""
+    """Masked columns found since it was last cleared."""
 
     def refuse(self, masks: Masks, node: exp.Expr, what: str = "") -> None:
         self.touched.update(masks)
@@ -546,7 +561,7 @@ class ViewLineage(Lineage):
 
 
 def _list(node: exp.Expr, key: str) -> list[exp.Expr]:
-    """What stands under a key, however many."""
+    """Return the nodes under a key as a list."""
     value: object = node.args.get(key)
     values = cast("list[object]", value) if isinstance(value, list) else [value]
     return [each for each in values if isinstance(each, exp.Expr)]
@@ -555,7 +570,8 @@ def _list(node: exp.Expr, key: str) -> list[exp.Expr]:
 _MASK = "***"
 
 _ASKED = re.compile(r"\s*(EXPLAIN|ANALYZE|DESCRIBE|DESC|SHOW|PRAGMA)\b", re.IGNORECASE)
-"""Statements that show no values. What a plan is about is read all the same: the rows it expects may tell of them."""
+"""Statements that show no values. The query inside an EXPLAIN is checked all the same, since its row estimates may
+reveal values."""
 _OPTIONS = re.compile(
     r"\s*(?:QUERY\s+PLAN|ANALY[SZ]E|VERBOSE|EXTENDED|PARTITIONS|FORMAT\s*=\s*\w+|\([^()]*\)(?=\s*\w))", re.IGNORECASE
 )
@@ -567,16 +583,18 @@ _CONDITION = re.compile(r"\bWHERE\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class MaskPlan:
+    """Which columns of an answer to mask."""
+
     columns: Columns = field(default=(), repr=False)
-    """What the statement should give; none where nothing is masked."""
+    """The statement's expected columns; empty if nothing is masked."""
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The columns to hide, counted from 0."""
+        """Positions of the columns to mask, counted from 0."""
         return tuple(number for number, column in enumerate(self.columns) if column.masks)
 
     def apply(self, columns: Sequence[str], rows: Sequence[Row]) -> tuple[Row, ...]:
-        """The rows with `***` for every value of a hidden column, NULL or not."""
+        """Return the rows with `***` for every value of a masked column, NULL included."""
         if not self.positions:
             return tuple(rows)
         if len(columns) != len(self.columns) or not all(map(_is_called, columns, self.columns)):
@@ -589,13 +607,18 @@ class MaskPlan:
 
 
 def _is_called(name: str, column: Output) -> bool:
-    """A database may add something to a name that comes twice."""
+    """Return whether a name is the expected one; a database may extend a duplicate name."""
     return not column.name or fold(name).startswith(column.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskPolicy:
-    """What is masked in one database, as it was when its structure was read."""
+    """What is masked in one database, for the structure as it was read.
+
+    Example:
+        plan = MaskPolicy.of("postgres", structure, ["customers.email"]).plan(sql)
+        rows = plan.apply(answer.columns, answer.rows)
+    """
 
     dialect: Dialect
     tables: Tables
@@ -610,12 +633,25 @@ class MaskPolicy:
         functions: Mapping[str, Stability] | None = None,
         allowed: frozenset[str] = frozenset(),
     ) -> "MaskPolicy":
-        """`functions` and `allowed` are what views are judged by, as statements are."""
+        """Return the policy of a database.
+
+        Args:
+            dialect: the SQL dialect.
+            structure: the tables and views.
+            patterns: masked columns, as `column`, `table.column` or `schema.table.column`.
+            functions: the engine's functions, by which view definitions are judged.
+            allowed: functions that the user allows.
+        """
         derive = _Views(dialect, functions or {}, allowed)
         return cls(dialect=dialect, tables=Tables(structure, tuple(patterns), derive))
 
     def plan(self, sql: str) -> MaskPlan:
-        """Raises `Refused` where a masked column is put to any other use than being selected."""
+        """Return what to mask in a statement's answer.
+
+        Raises:
+            Refused: a masked column is used other than by selecting it, or the statement is not understood.
+            UnknownName: a table does not exist in the structure.
+        """
         asked = _ASKED.match(sql)
         if not self.tables.patterns:
             return MaskPlan()
@@ -642,20 +678,23 @@ def mask_plan(
     *,
     functions: Mapping[str, Stability] | None = None,
 ) -> MaskPlan:
-    """`MaskPolicy.plan` of one statement."""
+    """Return the plan of a single statement, as `MaskPolicy.plan` does."""
     return MaskPolicy.of(dialect, structure, patterns, functions=functions).plan(sql)
 
 
 @dataclass(frozen=True, slots=True)
 class _Views:
-    """Tells what the columns of a view show, from its definition."""
+    """Finds the masked columns of a view from its definition."""
 
     dialect: Dialect
     functions: Mapping[str, Stability]
     allowed: frozenset[str]
 
     def __call__(self, tables: Tables, view: Table) -> tuple[frozenset[str], ...] | None:
-        """None for a definition that is not known, not understood, or calls what may read anything."""
+        """Return the masked columns in each column of a view.
+
+        None for a definition that is unknown, not understood, or calls a function that may read anything.
+        """
         if not view.definition:
             return None
         try:
@@ -670,7 +709,10 @@ class _Views:
 
 
 def _asked_of(sql: str, asked: re.Match[str], dialect: Dialect) -> str:
-    """Where a query may stand: in a SHOW of MySQL only behind WHERE, and `SHOW INDEX FROM t` reads no values."""
+    """Return the part of a statement that may contain a query.
+
+    In a SHOW of MySQL that is only what follows WHERE; `SHOW INDEX FROM t` reads no values.
+    """
     if dialect != "mysql" or asked[1].upper() != "SHOW":
         return sql
     found = _CONDITION.search(sql)
@@ -678,7 +720,7 @@ def _asked_of(sql: str, asked: re.Match[str], dialect: Dialect) -> str:
 
 
 def _check_pragma(sql: str, tables: Tables) -> None:
-    """DuckDB's `storage_info` shows the least and the greatest value of every column."""
+    """Refuse DuckDB's `storage_info` of masked tables, since it shows the minimum and maximum of every column."""
     named = _STORAGE.match(sql)
     if named is None:
         return
@@ -698,7 +740,7 @@ def _without_options(sql: str, start: int) -> str:
 
 
 def _parse(sql: str, dialect: Dialect) -> exp.Expr:
-    """The tree of the text as the guard's own reader gives it to the parser: without comments and hints."""
+    """Parse a statement from the guard's own tokens, without comments and hints."""
     try:
         text, _ = Passage(one_statement(read(sql, dialect))).plain(dialect)
         return sqlglot.parse_one(text, dialect=dialect)
@@ -710,7 +752,7 @@ def _parse(sql: str, dialect: Dialect) -> exp.Expr:
 
 
 def _is_touched(tree: exp.Expr, tables: Tables) -> bool:
-    """Whether a statement may read anything masked. Names of its own queries are looked up as tables too."""
+    """Return whether a statement may read anything masked. Names of its WITH queries are looked up as tables too."""
     own = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):

@@ -1,18 +1,16 @@
 """Runs a query: guard, masking, engine and deadline.
 
-Judged, masked, asked, and all of it before one deadline. An error about a name that does not exist comes back with
-the names that do. What a statement may say, what an engine does and how rows are written, others know.
+`Asking.ask` judges, masks and runs a statement before one deadline. `with_nearest` adds the nearest existing names to
+an error about a table or column that does not exist; each database words this error differently.
 
-The statement that asks for a plan without running anything, in each dialect, and the plan in few words. Never
-`ANALYZE`, which runs the question.
+`explain_statement` returns the statement that plans a query without running it, and `plan_text` shortens the plan.
+Neither uses `ANALYZE`, which runs the query.
 
-A few answers, for some seconds, within a bound of entries and of size; the one not asked for longest goes first. What
-makes two questions the same is for whoever asks.
+`Recent` caches a few answers for some seconds, within limits of entries and size; the least recently used is dropped
+first.
 
-Databases say it each in their own words; what is found there is looked up among the tables and columns that exist.
-
-A database's structure, read when it is first wanted and again when it is old. Whoever asks meanwhile waits for the one
-reading.
+`Known` reads a database's structure on first use and again when it is outdated. Concurrent callers wait for a single
+read.
 """
 
 import json
@@ -57,11 +55,14 @@ _PREFIXES: Final[dict[Dialect, str]] = {
     "mysql": "EXPLAIN",
 }
 _LONGEST = 200
-"""Characters of one condition in a plan."""
+"""Maximum characters of one condition in a plan."""
 
 
 def explain_statement(dialect: Dialect, sql: str) -> str:
-    """On a line of its own, so that a comment before the question hides nothing."""
+    """Return the statement that shows the plan of a query.
+
+    The query is on a line of its own, so that a comment before it hides nothing.
+    """
     prefix = _PREFIXES.get(dialect)
     if prefix is None:
         raise Refused(
@@ -72,6 +73,7 @@ def explain_statement(dialect: Dialect, sql: str) -> str:
 
 
 def plan_text(dialect: Dialect, answer: Answer) -> str:
+    """Return a plan as short text."""
     if dialect == "sqlite":
         return _sqlite(answer)
     if dialect == "duckdb":
@@ -82,7 +84,7 @@ def plan_text(dialect: Dialect, answer: Answer) -> str:
 
 
 def _sqlite(answer: Answer) -> str:
-    """Rows of number, parent's number, nothing, and words."""
+    """Return SQLite's plan; its rows are id, parent id, an unused value, and text."""
     depths: dict[object, int] = {0: -1}
     lines: list[str] = []
     for number, parent, _, words in answer.rows:
@@ -92,7 +94,7 @@ def _sqlite(answer: Answer) -> str:
 
 
 def _duckdb(answer: Answer) -> str:
-    """A tree of operators as JSON, in the last column."""
+    """Return DuckDB's plan, which is a tree of operators as JSON in the last column."""
     lines: list[str] = []
     for row in answer.rows:
         try:
@@ -127,22 +129,28 @@ def _short(value: object) -> str:
 
 
 def _without_empty(answer: Answer) -> str:
-    """As a table, without the columns in which nothing stands."""
+    """Return the plan as a table without empty columns."""
     full = [index for index in range(len(answer.columns)) if any(row[index] is not None for row in answer.rows)]
     return encode([answer.columns[index] for index in full], [[row[index] for index in full] for row in answer.rows])
 
 
 @dataclass(slots=True, kw_only=True)
 class Known:
+    """The cached structure of a database."""
+
     engine: Engine
     seconds: float
-    """For which what was read is taken for true."""
+    """Lifetime of the cached structure."""
     clock: Callable[[], float]
     _read: tuple[float, Structure] | None = None
     _reading: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def structure(self, but: Structure | None = None) -> tuple[Structure, bool]:
-        """The structure, and whether it came from memory; from there not `but`, in which something was not found."""
+        """Return the structure, and whether it came from the cache.
+
+        Args:
+            but: a structure that lacks something; the cache is bypassed if it is the one cached.
+        """
         async with self._reading:
             if self._read is not None and self.clock() < self._read[0] and self._read[1] is not but:
                 return self._read[1], True
@@ -164,15 +172,16 @@ _COLUMN = re.compile(
     re.IGNORECASE,
 )
 _SHOWN = 30
-"""Columns that are named where none is near."""
+"""Columns listed if no name is similar."""
 
 
 def is_about_a_name(error: QueryFailed) -> bool:
+    """Return whether an error is about a table or column that does not exist."""
     return any(pattern.search(error.message) for pattern in (_TABLE, _COLUMN))
 
 
 def with_nearest(error: QueryFailed, structure: Structure, tables: Collection[str]) -> QueryFailed:
-    """The same error with the nearest names; `tables` are those that the question names."""
+    """Return the error with the nearest names; `tables` are the tables of the query."""
     table, column = _found(_TABLE, error.message), _found(_COLUMN, error.message)
     if table is not None:
         near = spell(table, map(full_name, structure.tables))
@@ -191,7 +200,7 @@ def _found(pattern: re.Pattern[str], message: str) -> str | None:
 
 
 def _columns(structure: Structure, tables: Collection[str], wanted: str) -> tuple[str, ...]:
-    """Those of the question's tables, else those of all; with their table where several have one of that name."""
+    """Return similar columns of the query's tables, else of all tables; with the table if several have that column."""
     meant = [table for table in structure.tables if _is_among(table, tables)] or list(structure.tables)
     near = spell(wanted, {column.name for table in meant for column in table.columns})
     if near:
@@ -219,7 +228,7 @@ _SIZE = 8_000_000
 
 
 class Recent(Generic[Value]):
-    """Answers by question. With no seconds it keeps nothing."""
+    """Cache of answers by key. With a lifetime of zero it keeps nothing."""
 
     def __init__(
         self, seconds: float, *, clock: Callable[[], float], entries: int = _ENTRIES, size: int = _SIZE
@@ -232,6 +241,7 @@ class Recent(Generic[Value]):
         self._kept: OrderedDict[Hashable, tuple[float, int, Value]] = OrderedDict()
 
     def get(self, key: Hashable) -> Value | None:
+        """Return the cached value; None if there is none or it has expired."""
         found = self._kept.get(key)
         if found is None:
             return None
@@ -243,7 +253,7 @@ class Recent(Generic[Value]):
         return value
 
     def put(self, key: Hashable, value: Value, size: int) -> None:
-        """`size` is a rough one, in bytes; what is larger than all the room is not kept."""
+        """Keep a value; `size` is approximate, in bytes, and a value larger than the whole cache is not kept."""
         self.forget(key)
         if self._seconds <= 0 or size > self._size:
             return
@@ -253,6 +263,7 @@ class Recent(Generic[Value]):
         self._used += size
 
     def forget(self, key: Hashable) -> None:
+        """Drop a value."""
         found = self._kept.pop(key, None)
         if found is not None:
             self._used -= found[1]
@@ -261,12 +272,12 @@ class Recent(Generic[Value]):
 Result = TypeVar("Result")
 
 _A_VALUE = 50
-"""Bytes that a value takes beside its text."""
+"""Bytes of a value beyond its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What came back, and whether it came from memory."""
+    """An answer, and whether it came from the cache."""
 
     answer: Answer
     cached: bool
@@ -274,20 +285,30 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
+    """Runs queries of one database: the guard, masking, the caches and the engine."""
+
     settings: DatabaseSettings
     engine: Engine
     known: Known
     answers: Recent[Answer]
     _policies: "list[tuple[Structure, MaskPolicy]]" = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]
-    """The policy of the structure that was read last."""
+    """The policy for the structure that was read last."""
 
     @classmethod
     def of(cls, settings: DatabaseSettings, engine: Engine, clock: Callable[[], float] = time.monotonic) -> "Asking":
+        """Return an instance with empty caches, configured by the settings."""
         known = Known(engine=engine, seconds=settings.schema_cache, clock=clock)
         return cls(settings=settings, engine=engine, known=known, answers=Recent(settings.cache, clock=clock))
 
     async def ask(self, sql: str, rows: int, request: Asked) -> Given:
-        """The first `rows` rows; raises `Refused`, or what an engine raises."""
+        """Return the first `rows` rows of a query.
+
+        Raises:
+            Refused: the statement does not only read, or uses a masked column.
+            QueryFailed: the database refuses the statement.
+            DeadlinePassed: the deadline of the call or the settings passed.
+            SourceFailed: the database cannot be reached.
+        """
         until = self._until(request)
         statement = await self._judged(sql, until)
         key = (request.caller.principal, statement.sql, rows)
@@ -304,11 +325,11 @@ class Asking:
         return Given(answer, cached=False)
 
     async def structure(self, request: Asked) -> tuple[Structure, bool]:
-        """What is in the database, and whether that came from memory."""
+        """Return the structure of the database, and whether it came from the cache."""
         return await _within(self._until(request), self.known.structure)
 
     async def plan(self, sql: str, request: Asked) -> Answer:
-        """How the database would go about it; nothing is run."""
+        """Return the plan of a query, without running it."""
         until = self._until(request)
         statement = await self._judged(sql, until)
         if statement.kind not in ("select", "explain"):
@@ -327,7 +348,7 @@ class Asking:
         return await anyio.to_thread.run_sync(_judge, sql, self.engine.dialect, functions, self.settings.functions)
 
     async def _masks(self, statement: "Statement", until: float) -> "MaskPlan | None":
-        """None where nothing is masked; raises where a masked column would be used for anything but to be shown."""
+        """Return what to mask, None if nothing; raise `Refused` if a masked column is used other than selected."""
         if not self.settings.masked:
             return None
         structure, is_old = await _within(until, self.known.structure)
@@ -337,12 +358,12 @@ class Asking:
         except UnknownName:
             if not is_old:
                 raise
-        # It may have been made since the structure was read.
+        # It may have been created after the structure was read.
         new, _ = await _within(until, lambda: self.known.structure(but=structure))
         return await anyio.to_thread.run_sync(lambda: self._policy(new, functions).plan(statement.sql))
 
     async def role_sql(self, request: Asked) -> tuple[Probe, str]:
-        """What the role may do, and the SQL for one that can only read, without the masked columns."""
+        """Return what the role may do, and the SQL for a role that can only read, without the masked columns."""
         probe = await self.engine.probe()
         if not probe.setup_sql or not self.settings.masked:
             return probe, probe.setup_sql
@@ -380,15 +401,17 @@ class Asking:
             raise self._without_values(await self._mended(error, statement, until), sql) from None
 
     def _without_values(self, error: QueryFailed, sql: str) -> QueryFailed:
-        """Engines quote the value that cannot be converted, which may be a masked one. What a server says comes
-        without values in any case."""
+        """Remove values from an error: engines quote a value that cannot be converted, which may be masked.
+
+        Errors of servers never contain values.
+        """
         if not self.settings.masked or self.engine.dialect not in ("sqlite", "duckdb"):
             return error
         said = without_data(without_data(error.message, sql, "'"), sql, '"')
         return QueryFailed(said, suggestion=error.suggestion, options=error.options)
 
     async def _mended(self, error: QueryFailed, statement: "Statement", until: float) -> QueryFailed:
-        """The names come too late where reading them takes too long, or fails in its turn."""
+        """Add existing names to an error; return it unchanged if reading them fails or takes too long."""
         if not is_about_a_name(error):
             return error
         try:
@@ -399,14 +422,14 @@ class Asking:
 
 
 def _judge(sql: str, dialect: Dialect, functions: Mapping[str, Stability], allowed: tuple[str, ...]) -> "Statement":
-    # Whoever only lists tools need not wait until the parser is loaded.
+    # Imported here so that listing the tools does not load the parser.
     from .guard import judge
 
     return judge(sql, dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
 
 
 def _without_host(answer: Answer) -> tuple[Row, ...]:
-    """The rows of a SHOW of MySQL, without values that tell of the host and without what other sessions run."""
+    """Return the rows of a MySQL SHOW without values that describe the host and without other sessions' statements."""
     from .guard import is_hidden_variable
 
     names = tuple(column.lower() for column in answer.columns)

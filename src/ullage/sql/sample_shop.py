@@ -1,10 +1,9 @@
-"""The sample database.
+"""The sample database: an invented garden and kitchen shop.
 
-Made on first use where the caller wants it, whole or not at all: a file of another name is written and then
-renamed, so that whoever opens it meanwhile sees the old one or the new one. One of an earlier edition is replaced.
+`rows` generates its people, products and two years of its trade, identical on every machine.
 
-A garden and kitchen shop that never was: its people, its wares and two years of its trade, all invented, and the same
-on every machine. How it becomes a file is told elsewhere.
+`make_sample` creates the file on first use, completely or not at all: it writes a temporary file and renames it, so
+that a concurrent reader opens either the old file or the new one. A file of an earlier edition is replaced.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from ullage.errors import SourceFailed
 __all__ = ["AFTERWARDS", "EDITION", "TABLES", "make_sample", "rows"]
 
 EDITION = 1
-"""Raised with every change below; a file of an earlier one is made anew."""
+"""To be incremented with every change below; a file of an earlier edition is recreated."""
 
 TABLES = """
 CREATE TABLE categories (
@@ -133,7 +132,7 @@ Item = TypeVar("Item")
 
 
 class _Dice:
-    """Draws that are the same for ever: of Python's generator only `random()` is promised to be."""
+    """Reproducible random draws, based only on `random()`, the one method whose sequence Python guarantees."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random
@@ -145,12 +144,12 @@ class _Dice:
         return of[self.below(len(of))]
 
     def early(self, end: int) -> int:
-        """As `below`, but the smaller the likelier."""
+        """Return a number below `end`, smaller ones being likelier."""
         return int(self._random() ** 2 * end)
 
 
 def rows() -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """Every row with its table's name, in an order in which what a row refers to is there before it."""
+    """Yield every row with its table's name, referenced rows first."""
     dice = _Dice(20_241_101)
     groups = list(_CATEGORIES) + [name for children in _CATEGORIES.values() for name in children]
     numbers = {name: number for number, name in enumerate(groups, 1)}
@@ -198,7 +197,7 @@ def _trade(dice: _Dice, prices: Sequence[float]) -> Iterator[tuple[str, tuple[Va
 
 
 def _liked(dice: _Dice, wares: int) -> int:
-    """Few wares sell well, and they stand anywhere in the list."""
+    """Return a product; a few sell well, at arbitrary positions in the list."""
     return dice.early(wares) * 37 % wares
 
 
@@ -207,11 +206,11 @@ def _day(moment: datetime) -> str:
 
 
 _APPLICATION = 0x756C6C67
-"""SQLite keeps it in the file's header, so that no file of anybody else's is taken for the shop."""
+"""SQLite's application id in the file header, so that no other file is taken for the shop."""
 
 
 def make_sample(path: Path) -> Path:
-    """The shop's file, made where it is not there yet."""
+    """Return the path of the shop's file, which is created if it is missing."""
     application, edition = _marks(path)
     if (application, edition) == (_APPLICATION, EDITION):
         return path
@@ -256,7 +255,7 @@ def _fill(name: str) -> None:
 
 
 def _marks(path: Path) -> tuple[int, int]:
-    """Whose file it is, and of which edition; (0, 0) where there is none that can be read."""
+    """Return application id and edition of a file; (0, 0) if it is missing or unreadable."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:

@@ -1,13 +1,11 @@
 """The SQL tools as a source, and the schema as resources.
 
-`query`, `schema`, `table` and `explain` as a source of tools, and the schema as resources; there is no tool that
-writes. It hands a question to `asking`, an answer to `shape` and the rest to `telling`, and knows neither SQL nor
-tokens.
+`SqlSource` offers the tools `query`, `schema`, `table` and `explain`, none of which writes. `run_query` runs
+statements, and `answer_format` writes the replies.
 
-`sql://NAME/schema` for all of it and `sql://NAME/tables/TABLE` for one table. Addresses only; what is read there is
-told elsewhere.
+The resources are `sql://NAME/schema` for the whole schema and `sql://NAME/tables/TABLE` for one table.
 
-Nothing is connected to here; the sample shop is made where it is not there yet.
+`open_engine` connects to nothing; it creates the sample shop if it does not exist.
 """
 
 import time
@@ -36,7 +34,7 @@ __all__ = ["SqlSource", "lock_sentences", "open_engine", "resource_of", "table_o
 
 
 def open_engine(settings: DatabaseSettings, *, sample: Path) -> Engine:
-    """`sample` is where the sample shop lies, or will."""
+    """Return the engine of a database; `sample` is the path of the sample shop, which is created if it is missing."""
     if settings.url == SAMPLE:
         return EmbeddedEngine(make_sample(sample), dialect="sqlite", limits=settings.limits)
     file = file_of(settings)
@@ -47,7 +45,7 @@ def open_engine(settings: DatabaseSettings, *, sample: Path) -> Engine:
 
 
 def lock_sentences(settings: DatabaseSettings) -> tuple[str, ...]:
-    """One sentence where not every lock holds, none where all do."""
+    """Return one sentence if not every lock is in place, none otherwise."""
     if settings.url == SAMPLE or file_of(settings) is not None:
         return ()
     said = warning(settings)
@@ -58,6 +56,7 @@ _PLAIN = "text/plain"
 
 
 def resource_of(name: str) -> JsonObject:
+    """Return the resource with a database's schema."""
     return {
         "uri": _schema(name),
         "name": f"{name} schema",
@@ -67,6 +66,7 @@ def resource_of(name: str) -> JsonObject:
 
 
 def template_of(name: str) -> JsonObject:
+    """Return the resource template of a database's tables."""
     return {
         "uriTemplate": f"{_tables(name)}{{table}}",
         "name": f"{name} table",
@@ -76,7 +76,7 @@ def template_of(name: str) -> JsonObject:
 
 
 def table_of(name: str, uri: str) -> str | None:
-    """The table that an address means, None for the whole schema; raises for any other address."""
+    """Return the table that a URI names, None for the whole schema; raise for any other URI."""
     if uri == _schema(name):
         return None
     table = unquote(uri.removeprefix(_tables(name)))
@@ -95,7 +95,7 @@ def _tables(name: str) -> str:
 
 _META = "dev.ullage/meta"
 _SMALL = 200
-"""Values of an answer that is written at once; a larger one is written beside the event loop."""
+"""Values up to which an answer is formatted at once; a larger one is formatted in a thread."""
 
 Answers = Callable[[Tool, Call], Awaitable[Reply]]
 
@@ -107,7 +107,7 @@ class SqlSource:
     settings: DatabaseSettings
     engine: Engine
     weigh: Callable[[Caller], Weigh]
-    """What a text weighs for a caller, at the upper edge of what it may be. Safe between threads."""
+    """Returns the function that counts tokens for a caller, as an upper bound. Thread-safe."""
     clock: Callable[[], float] = time.monotonic
     _asking: Asking = field(init=False)
     _telling: Telling = field(init=False)
@@ -120,9 +120,11 @@ class SqlSource:
         self._tools = {tool.name: tool for tool in tools_of(engine.dialect, settings.description)}
 
     async def tools(self) -> Listing:
+        """Return the definitions of the tools."""
         return Listing(tuple(self._tools.values()), revision=f"1 {self.engine.dialect} {self.settings.description}")
 
     async def call(self, call: Call) -> Reply:
+        """Answer a call of a tool."""
         answers: dict[str, Answers] = {
             "query": self._query,
             "schema": _telling(self._telling.schema),
@@ -139,12 +141,15 @@ class SqlSource:
         return await answers[tool.name](tool, call)
 
     async def resources(self) -> tuple[JsonObject, ...]:
+        """Return the resource with the schema."""
         return (resource_of(self.settings.name),)
 
     async def templates(self) -> tuple[JsonObject, ...]:
+        """Return the resource template of the tables."""
         return (template_of(self.settings.name),)
 
     async def read(self, read: Read) -> Contents:
+        """Return the content of a resource."""
         name = table_of(self.settings.name, read.uri)
         structure, _ = await self._asking.structure(read)
         if name is None:
@@ -154,10 +159,11 @@ class SqlSource:
         return Contents(contents=({"uri": read.uri, "mimeType": "text/plain", "text": text},))
 
     async def warnings(self) -> tuple[str, ...]:
-        """What the user should know of its locks and its role, in sentences; raises what an engine raises."""
+        """Return what the user should know of the locks and the role, in sentences; raises what the engine raises."""
         return *lock_sentences(self.settings), *role_sentences(self.settings.name, await self.engine.probe())
 
     async def close(self) -> None:
+        """Close the database."""
         await self.engine.close()
 
     async def _query(self, tool: Tool, call: Call) -> Reply:

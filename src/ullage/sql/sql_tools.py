@@ -1,11 +1,11 @@
 """Definitions and arguments of the SQL tools.
 
-A call's arguments, checked. More rows or tokens than the settings allow are not refused but held to what they
-allow, so that a model need not know the limit to ask; the reply says so.
+The definitions are short because every request contains them. They name the dialect, so that the SQL is right the first
+time. The four tool names of the system before this one also work, for programs that still call them, but are hidden
+from listings.
 
-Definitions only, short because every request carries them: they name the dialect, so that the SQL is right the first
-time. The four names of the system before this one are tools too, for programs that still call them; whoever lists tools
-hides them.
+Arguments are validated. More rows or tokens than the settings allow are reduced to the limit instead of refused, so
+that a model need not know it; the reply says so.
 """
 
 import difflib
@@ -39,7 +39,7 @@ __all__ = [
 
 ORIGINAL_NAMES: Final = ("secureDatabaseQuery", "getSchemaStructure", "getTableDetails", "listTriggers")
 LISTED_NAMES: Final = ("query", "schema")
-"""Worth their tokens in every request; `table` and `explain` are found."""
+"""Listed in every request; `table` and `explain` are found by search."""
 FORMATS: Final = ("csv", "json")
 
 DIALECTS: Final[dict[Dialect, str]] = {
@@ -57,14 +57,17 @@ _INTEGER: Final[dict[str, Json]] = {"type": "integer"}
 
 
 def tools_of(dialect: Dialect, about: str | None) -> tuple[Tool, ...]:
-    """`about` is the user's line on what is to be found there."""
+    """Return the tools of one database; `about` is the user's description of its content."""
     here = f" {about.strip().rstrip('.')}." if about and about.strip() else ""
     return _tools(DIALECTS[dialect], f"the {DIALECTS[dialect]} database", here, {})
 
 
 def shared_tools(databases: Sequence[tuple[str, Dialect, str | None]]) -> tuple[Tool, ...]:
-    """One set of tools for several databases, each given by its name, its dialect and the user's line on it; the first
-    is meant where a call names none."""
+    """Return one set of tools for several databases.
+
+    Args:
+        databases: name, dialect and the user's description of each; the first is the default.
+    """
     spoken = {dialect for _, dialect, _ in databases}
     listed = "; ".join(
         " ".join(
@@ -80,7 +83,7 @@ def shared_tools(databases: Sequence[tuple[str, Dialect, str | None]]) -> tuple[
 
 
 def _tools(spoken: str, database: str, here: str, choice: dict[str, dict[str, Json]]) -> tuple[Tool, ...]:
-    """`choice` is the argument that names one of several databases."""
+    """Return the tools; `choice` is the argument that selects one of several databases."""
     of_it = f" {spoken}" if spoken else ""
     return (
         _tool(
@@ -138,7 +141,7 @@ def _tool(name: str, description: str, optional: tuple[str, ...] = (), /, **prop
 
 
 _LEAST_TOKENS = 50
-"""No less would hold a footer that says what is missing."""
+"""Minimum token budget; a smaller one would have no room for the footer that says what is missing."""
 _MOST_SAMPLES = 20
 
 Format = Literal["csv", "json", "original"]
@@ -146,31 +149,37 @@ Format = Literal["csv", "json", "original"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryAsked:
+    """The arguments of a query."""
+
     sql: str
     rows: int
-    """To come back at most: what was asked for, within the limit."""
+    """Maximum rows to return: the requested number, within the limit."""
     clamped: bool
-    """Whether more were asked for than the limit allows."""
+    """Whether more rows were requested than the limit allows."""
     budget: int | None
-    """Tokens of the reply's text; None for no limit of ours."""
+    """Tokens of the reply's text; None for no limit."""
     format: Format
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaAsked:
+    """The arguments of `schema`."""
+
     pattern: str
     detail: Detail | None
-    """None for as much as fits."""
+    """None for as much detail as fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableAsked:
+    """The arguments of `table`."""
+
     name: str
     sample: int
 
 
 def read_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | None) -> QueryAsked:
-    """`limit` is of rows and `budget` of tokens, as the settings have them."""
+    """Read the arguments of `query`; `limit` (rows) and `budget` (tokens) are those of the settings."""
     given = _known(tool, arguments)
     asked, tokens = _number(given, "max_rows", least=1), _number(given, "max_tokens", least=_LEAST_TOKENS)
     wanted = _one_of(given, "format", FORMATS) or "csv"
@@ -184,7 +193,7 @@ def read_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | N
 
 
 def read_original_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | None) -> QueryAsked:
-    """As the original has it: less than one row means as many as the limit allows."""
+    """Read the arguments of the original query tool; as there, fewer than one row means the limit."""
     given = _known(tool, arguments)
     asked = _number(given, "maxRows")
     return QueryAsked(
@@ -197,6 +206,7 @@ def read_original_query(tool: Tool, arguments: JsonObject, *, limit: int, budget
 
 
 def read_schema(tool: Tool, arguments: JsonObject) -> SchemaAsked:
+    """Read the arguments of `schema`."""
     given = _known(tool, arguments)
     pattern = given.get("pattern", given.get("databaseName", ""))
     if not isinstance(pattern, str):
@@ -205,7 +215,7 @@ def read_schema(tool: Tool, arguments: JsonObject) -> SchemaAsked:
 
 
 def read_table(tool: Tool, arguments: JsonObject) -> TableAsked:
-    """`sample` may be true, which a model may take it for."""
+    """Read the arguments of `table`; `sample` may also be a boolean, since models send one."""
     given = _known(tool, arguments)
     name = _text(given, "tableName" if "tableName" in _properties(tool) else "name")
     if isinstance(given.get("sample"), bool):
@@ -214,12 +224,13 @@ def read_table(tool: Tool, arguments: JsonObject) -> TableAsked:
 
 
 def read_triggers(tool: Tool, arguments: JsonObject) -> str | None:
-    """The table whose triggers are wanted; None for those of all tables."""
+    """Return the table whose triggers are requested; None for all tables."""
     given = _known(tool, arguments)
     return _text(given, "tableName") if given.get("tableName") else None
 
 
 def read_sql(tool: Tool, arguments: JsonObject) -> str:
+    """Return the argument `sql`."""
     return _text(_known(tool, arguments), "sql")
 
 
@@ -228,7 +239,7 @@ def _properties(tool: Tool) -> tuple[str, ...]:
 
 
 def _known(tool: Tool, arguments: JsonObject) -> dict[str, Json]:
-    """What was given and is not null, which is what some clients send for what they leave out."""
+    """Return the arguments that are not null, because some clients send null for those they leave out."""
     names = _properties(tool)
     unknown = next((key for key in arguments if key not in names), None)
     if unknown is not None:
@@ -246,7 +257,7 @@ def _text(given: Mapping[str, Json], key: str) -> str:
 
 
 def _number(given: Mapping[str, Json], key: str, least: int | None = None) -> int | None:
-    """A whole number, also where it was written as text or with a point."""
+    """Return a whole number, also if it is given as text or with a decimal point."""
     value = given.get(key)
     if value is None:
         return None

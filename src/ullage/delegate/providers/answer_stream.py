@@ -1,11 +1,12 @@
-"""Collects streamed text, thinking and tool calls into an answer.
+"""Collects streamed text, reasoning and tool calls into an answer.
 
-The pieces of text, thinking and calls that a reader of any wire puts together, in the order in which they came: a
-provider takes its own thoughts back only where they stood.
+`Gathered` keeps the pieces that the reader of any wire collects in the order in which they arrived, because a provider
+accepts its own reasoning back only in its original place.
 
-By its HTTP status where there is one, else by its type or code; only then by its text, and that only for what some say
-in no other way: that a prompt is too long, that an account has nothing left, today or at all, that thoughts cannot be
-opened. Details say of some what headers and codes say of others. Bodies are looked into and never passed on.
+`failed_with` and `fail_in_band` classify an error by its HTTP status if it has one, else by its type or code. The text
+is used only for what some providers express in no other way: that a prompt is too long, that an account has no credit
+or daily quota left, that reasoning cannot be decrypted. Some providers put into details what others put into headers
+and codes. Bodies are inspected but never passed on.
 """
 
 import json
@@ -25,22 +26,27 @@ __all__ = ["Gathered", "UnfinishedCall", "before", "broken_off", "fail_in_band",
 
 @dataclass(slots=True)
 class UnfinishedCall:
+    """A tool call whose arguments are still arriving."""
+
     name: str = ""
     id: str | None = None
     arguments: list[str] = field(default_factory=list[str])
 
     def whole(self) -> ToolCall:
+        """Return the complete call."""
         return ToolCall(name=self.name, arguments="".join(self.arguments) or "{}", id=self.id)
 
 
 @dataclass(slots=True)
 class Gathered:
+    """The pieces of one answer."""
+
     calls: dict[int, UnfinishedCall] = field(default_factory=dict[int, UnfinishedCall])
-    """By whatever number the wire gives them."""
+    """Calls by the number that the wire gives them."""
     _said: list[list[str] | Thinking | UnfinishedCall] = field(
         default_factory=list["list[str] | Thinking | UnfinishedCall"]
     )
-    """Stretches of text, whole thoughts and calls, as they came."""
+    """Text, complete reasoning and calls in the order of arrival."""
     _thought: list[str] = field(default_factory=list[str])
 
     @property
@@ -48,6 +54,7 @@ class Gathered:
         return "".join(piece for said in self._said if isinstance(said, list) for piece in said)
 
     def text(self, piece: str | None) -> tuple[Event, ...]:
+        """Add a piece of text and return it as an event."""
         if not piece:
             return ()
         self.thought_ends()
@@ -59,19 +66,21 @@ class Gathered:
         return (TextDelta(piece),)
 
     def thinking(self, piece: str | None) -> tuple[Event, ...]:
+        """Add a piece of reasoning and return it as an event."""
         if not piece:
             return ()
         self._thought.append(piece)
         return (ThinkingDelta(piece),)
 
     def thought_ends(self, signature: str | None = None, sealed_as: SealedAs | None = None) -> None:
-        """Also for a signature without a thought."""
+        """End a piece of reasoning, which may consist of a signature only."""
         if self._thought or signature:
             kind = sealed_as if signature else None
             self._said.append(Thinking(text="".join(self._thought), signature=signature, sealed_as=kind))
             self._thought.clear()
 
     def call(self, number: int) -> UnfinishedCall:
+        """Return the call with a number, which is added if it is new."""
         if number not in self.calls:
             self.thought_ends()
             self.calls[number] = UnfinishedCall()
@@ -81,6 +90,7 @@ class Gathered:
     def completion(
         self, finish: Finish, usage: Usage, *, model: str | None = None, reported_cost: str | None = None
     ) -> Completion:
+        """Return the complete answer."""
         self.thought_ends()
         parts = tuple(self._parts())
         calls = tuple(part for part in parts if isinstance(part, ToolCall))
@@ -106,11 +116,13 @@ class Gathered:
 
 
 def truncated() -> ProviderFailed:
+    """Return the error for a stream that ended before its answer was complete."""
     return ProviderFailed("the stream ended before the answer did", kind="truncated")
 
 
 def broken_off(reason: str) -> ProviderFailed:
-    """Where the provider itself says that the answer is not whole, though the stream is."""
+    """Return the error for an answer that the provider itself reports as incomplete, although its stream is
+    complete."""
     return ProviderFailed(f"broke off: `{reason[:40]}`", kind="truncated")
 
 
@@ -122,11 +134,11 @@ _TOO_LONG = re.compile(
 _NOTHING_LEFT = re.compile(
     r"your credit balance is too low|you have reached your specified .*usage limits", re.IGNORECASE | re.DOTALL
 )
-"""As Anthropic puts it, with the status and the type of a request that is wrong."""
+"""Anthropic's wording, sent with the status and type of an invalid request."""
 _OF_A_DAY = re.compile(r"per[ -]day", re.IGNORECASE)
-"""A limit that waiting does not mend, where no wait is named: OpenRouter's free models have one."""
+"""A limit that waiting does not lift, unless a wait is named: OpenRouter's free models have one."""
 _SEALED = re.compile(r"encrypted content\b.*(?:could not be verified|is not supported)", re.IGNORECASE | re.DOTALL)
-"""As OpenAI's models say that they do not think, and Azure, without a code, that it cannot open what was thought."""
+"""Wording of OpenAI's models that do not reason, and of Azure, without a code, if it cannot decrypt reasoning."""
 _BY_STATUS: dict[int, FailureKind] = {
     400: "bad_request",
     401: "unauthorized",
@@ -171,15 +183,15 @@ _BY_WORD: dict[str, FailureKind] = {
     "request_too_large": "context_length",
 }
 _ROUGH: dict[FailureKind, int] = {"rate_limited": 1, "bad_request": 2}
-"""What a status or a type says where a code beside it says more, and how rough that is."""
+"""Kinds that a more exact code overrides, and how inexact each is."""
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SAID = 200
-"""Characters of a provider's message that are handed on."""
+"""Maximum characters of a provider's message that are passed on."""
 _SECRET = re.compile(r"(?i)\b(?:sk|key|AIza|Bearer)[-_ ]?[A-Za-z0-9*_\-.]{6,}")
 
 
 def failed_with(status: int, body: Json, retry_after: float | None = None) -> ProviderFailed:
-    """An answer with an HTTP status that is no success."""
+    """Return the error for a response with an HTTP error status."""
     said, words = _error_of(body)
     wait = _retry_delay(body) if retry_after is None else retry_after
     kind = _exactly(_status_kind(status), said, words, wait)
@@ -189,7 +201,7 @@ def failed_with(status: int, body: Json, retry_after: float | None = None) -> Pr
 
 
 def fail_in_band(error: Json) -> None:
-    """Raises for an error in the middle of a stream; None and false are none."""
+    """Raise `ProviderFailed` for an error within a stream; None and false are not errors."""
     if not error:
         return
     said, words = _error_of(error)
@@ -199,7 +211,7 @@ def fail_in_band(error: Json) -> None:
 
 
 def _exactly(kind: FailureKind, said: str, words: tuple[str, ...], wait: float | None = None) -> FailureKind:
-    """What a status, or a type, says roughly."""
+    """Return a more exact kind than the one from the status or type, if the message or codes contain it."""
     if kind not in _ROUGH:
         return kind
     word = _word_kind(words)
@@ -215,32 +227,36 @@ def _exactly(kind: FailureKind, said: str, words: tuple[str, ...], wait: float |
 
 
 def _status_kind(status: int) -> FailureKind:
-    """What is neither known nor the server's trouble is this provider's way to say no; another may say yes."""
+    """Return the kind of an HTTP status; an unknown client error counts as refused, since another provider may
+    accept."""
     return _BY_STATUS.get(status) or ("server" if status >= 500 else "refused")
 
 
 def _code_kind(error: Json) -> FailureKind | None:
-    """Of a code that is an HTTP status, as some put it into a stream that has begun."""
+    """Return the kind of a code that is an HTTP status, which some send after the stream has begun."""
     code = error.get("code") if isinstance(error, Mapping) else None
     return _status_kind(code) if isinstance(code, int) and 400 <= code < 600 else None
 
 
 def _word_kind(words: tuple[str, ...]) -> FailureKind | None:
-    """Of the most exact of them."""
+    """Return the kind of the most exact word."""
     found: list[FailureKind] = [kind for word in words if (kind := _kind_of(word.lower())) is not None]
     return min(found, key=lambda kind: _ROUGH.get(kind, 0), default=None)
 
 
 def _kind_of(word: str) -> FailureKind | None:
-    """Google names the quotas that were exceeded, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait that it
-    names beside one of a day is as short as any."""
+    """Return the kind of a type or code.
+
+    Google names the exceeded quotas, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait it names with a daily
+    quota is as short as any other.
+    """
     if "perday" in word:
         return "exhausted"
     return _BY_WORD.get(word)
 
 
 def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
-    """Its message, and the words that may classify it."""
+    """Return the error's message, and the words that may classify it."""
     if isinstance(body, list) and body:
         return _error_of(body[0])
     if isinstance(body, str):
@@ -255,7 +271,7 @@ def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
 
 
 def _details(error: JsonObject) -> list[JsonObject]:
-    """A list at Google's, one alone at Anthropic's."""
+    """Return the details: a list from Google, a single object from Anthropic."""
     listed = error.get("details")
     return [one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)]
 
@@ -267,7 +283,7 @@ def _reasons(details: list[JsonObject]) -> Iterator[Json]:
 
 
 def _retry_delay(body: Json) -> float | None:
-    """Seconds, as Google puts it in the body: `"retryDelay": "31s"`."""
+    """Return the wait in seconds that Google puts in the body: `"retryDelay": "31s"`."""
     if isinstance(body, list) and body:
         return _retry_delay(body[0])
     error = body.get("error") if isinstance(body, Mapping) else None
@@ -282,7 +298,7 @@ def _message(error: JsonObject) -> str:
 
 
 def _tail(said: str) -> str:
-    """What the provider said, on one line, short, and without what looks like a key."""
+    """Return a provider's message on one line, shortened, and without what looks like a key."""
     line = _SECRET.sub("***", " ".join(said.split()))[:_SAID]
     return f": {line}" if line else ""
 
@@ -298,7 +314,7 @@ def _hint(kind: FailureKind) -> str:
 
 
 def parsed(data: str) -> JsonObject:
-    """An event's data; raises `ProviderFailed` where it is no JSON object."""
+    """Return an event's data; raise `ProviderFailed` if it is not a JSON object."""
     try:
         value = _read(data)
     except (ValueError, RecursionError) as error:
@@ -312,13 +328,13 @@ def _read(data: str) -> Json:
     try:
         return cast("Json", json.loads(data))
     except ValueError:
-        # Python refuses whole numbers of more than 4,300 digits, which are JSON all the same: no answer is lost over
+        # Python refuses integers of more than 4,300 digits, which are valid JSON; no answer should be lost because of
         # one. As floats they are infinite, which no reader takes for a count.
         return cast("Json", json.loads(data, parse_int=float))
 
 
 def before(outgoing: Outgoing) -> tuple[str, tuple[Message, ...]]:
-    """The system's words, and the messages without them."""
+    """Return the system's text, and the other messages."""
     system = [message for message in outgoing.messages if message.role in ("system", "developer")]
     rest = tuple(message for message in outgoing.messages if message.role not in ("system", "developer"))
     return "\n\n".join(filter(None, (join_texts(message.parts) for message in system))), rest

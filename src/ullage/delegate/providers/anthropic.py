@@ -1,6 +1,7 @@
 """Anthropic's Messages API: requests and streamed answers.
 
-`POST {base}/v1/messages`. An answer is whole when a `message_delta` has said why it ended; `message_stop` comes last.
+`POST {base}/v1/messages`. An answer is complete when a `message_delta` contains the stop reason; `message_stop` comes
+last.
 """
 
 import json
@@ -17,7 +18,7 @@ __all__ = ["Anthropic", "AnthropicReader"]
 
 _VERSION = "2023-06-01"
 _OUTPUT = 4_096
-"""Where nobody said how many: this wire must be told."""
+"""Default output limit, because this API requires one."""
 _FINISH: dict[str, Finish] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -30,6 +31,8 @@ _FINISH: dict[str, Finish] = {
 
 @dataclass(frozen=True, slots=True)
 class Anthropic:
+    """The wire format of Anthropic's Messages API."""
+
     def write(self, outgoing: Outgoing) -> Written:
         system, messages = before(outgoing)
         body: dict[str, Json] = {
@@ -41,14 +44,14 @@ class Anthropic:
         if system:
             body["system"] = system
         if outgoing.temperature is not None:
-            # This wire takes no more than 1.
+            # This API's maximum is 1.
             body["temperature"] = min(outgoing.temperature, 1.0)
         if outgoing.tools:
             body["tools"] = [_tool(tool) for tool in outgoing.tools]
         if outgoing.tool_choice is not None:
             body["tool_choice"] = outgoing.tool_choice
         if outgoing.output_schema is not None and is_strict(outgoing.output_schema):
-            # This wire refuses others; they are asked for in words, and the answer is checked.
+            # This API refuses other schemas; they are requested in words, and the answer is checked.
             body["output_config"] = {"format": {"type": "json_schema", "schema": dict(outgoing.output_schema)}}
         return Written(path="/v1/messages", headers={"anthropic-version": _VERSION}, body=body)
 
@@ -68,9 +71,11 @@ def _tool(tool: ToolDefinition) -> dict[str, Json]:
 
 @dataclass(slots=True)
 class AnthropicReader:
+    """Reads one answer of Anthropic's Messages API."""
+
     _gathered: Gathered = field(default_factory=Gathered)
     _said: dict[str, Json] = field(default_factory=dict[str, Json])
-    """The usage: what came first, under what came last."""
+    """The usage: fields of the first report, updated by later ones."""
     _reason: str | None = None
     _stopped: bool = False
     _model: str | None = None
@@ -79,12 +84,12 @@ class AnthropicReader:
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         said = parsed(data)
         kind = text_at(said, "type")
-        # An event without a name is called `message`, which is also the type of a whole answer.
+        # An event without a name is called `message`, which is also the type of a complete answer.
         match kind or ("error" if "error" in said else event if event != "message" else None):
             case "error":
                 fail_in_band(said.get("error") or "an error")
             case "message_start":
-                # A second one is the answer begun anew: what came before it is not part of it.
+                # A second one restarts the answer; what came before is not part of it.
                 self._gathered, self._signature = Gathered(), None
                 message = table_at(said, "message")
                 self._model = text_at(message, "model")
@@ -108,7 +113,7 @@ class AnthropicReader:
         return ()
 
     def _whole(self, message: JsonObject) -> tuple[Event, ...]:
-        """An answer that was not streamed."""
+        """Read an answer that was not streamed."""
         heard = list[Event]()
         for place, block in enumerate(tables_at(message, "content")):
             if text_at(block, "type") == "thinking":

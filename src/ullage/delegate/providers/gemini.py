@@ -1,7 +1,7 @@
 """Google's Gemini API: requests and streamed answers.
 
-`POST {base}/v1beta/models/{model}:streamGenerateContent?alt=sse`. An answer is whole when a candidate has said why it
-finished, or the prompt was blocked.
+`POST {base}/v1beta/models/{model}:streamGenerateContent?alt=sse`. An answer is complete when a candidate has a finish
+reason, or the prompt was blocked.
 """
 
 import json
@@ -26,11 +26,13 @@ _UNFINISHED = frozenset(
         *("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
     }
 )
-"""What came is not what the model meant to say."""
+"""Finish reasons of an answer that the model did not complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gemini:
+    """The wire format of Google's Gemini API."""
+
     def write(self, outgoing: Outgoing) -> Written:
         system, messages = before(outgoing)
         body: dict[str, Json] = {"contents": list[Json](write_messages(messages, Format.GEMINI))}
@@ -71,13 +73,15 @@ def _tool(tool: ToolDefinition) -> dict[str, Json]:
 
 @dataclass(slots=True)
 class GeminiReader:
+    """Reads one answer of Google's Gemini API."""
+
     _gathered: Gathered = field(default_factory=Gathered)
     _usage: Usage = field(default_factory=Usage)
     _finish: Finish | None = None
     _model: str | None = None
 
     _response: str | None = None
-    """The id that all pieces of an answer share."""
+    """The id shared by all pieces of an answer."""
     _is_over: bool = False
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
@@ -86,7 +90,7 @@ class GeminiReader:
         response = text_at(said, "responseId") or self._response
         if self._response is not None and response != self._response:
             if self._finish is not None:
-                # A second answer behind the first.
+                # A second answer after the first.
                 self._is_over = True
                 return ()
             self._gathered = Gathered()
@@ -108,7 +112,7 @@ class GeminiReader:
             self._finish = "refusal" if reason in _REFUSALS else _FINISH.get(reason, "other")
 
     def _part(self, part: JsonObject) -> Iterator[Event]:
-        """A signature on what is no thought is kept as an empty one before it, as a request's is."""
+        """Read a part; a signature on anything but reasoning is kept as empty reasoning before it, as in a request."""
         signature, gathered = text_at(part, "thoughtSignature"), self._gathered
         is_thought = part.get("thought") is True
         if is_thought:
@@ -132,7 +136,8 @@ class GeminiReader:
 
     @property
     def is_over(self) -> bool:
-        """This wire has no end marker: it ends with the stream, and usage may follow the reason to finish."""
+        """Whether a second answer has begun. This wire has no end marker: it ends with the stream, and usage may follow
+        the finish reason."""
         return self._is_over
 
     def finish(self) -> Completion:

@@ -1,10 +1,10 @@
 """OpenAI's Chat Completions and Responses APIs: requests and streamed answers.
 
-`POST {base}/chat/completions`, spoken by Ollama, vLLM, llama.cpp, OpenRouter and most others. An answer is whole
-when a choice has said why it ended.
+`POST {base}/chat/completions` is also supported by Ollama, vLLM, llama.cpp, OpenRouter and most others. An answer is
+complete when a choice has a finish reason.
 
-`POST {base}/responses`. An answer is whole when `response.completed` or `response.incomplete` has come; what it holds
-is read from that last event, not put together from pieces.
+`POST {base}/responses`: an answer is complete when `response.completed` or `response.incomplete` has arrived; its
+content is read from that last event, not assembled from pieces.
 """
 
 from collections.abc import Iterator
@@ -38,15 +38,17 @@ _FINISH: dict[str, Finish] = {
     "model_length": "length",
 }
 _HIGHEST_COST = 10_000
-"""Dollars of one answer; what is reported beyond is no price, and is not known then."""
+"""Maximum plausible cost of one answer in dollars; a higher report is ignored."""
 _UNFINISHED = frozenset({"error", "abort", "aborted", "cancelled", "insufficient_system_resource"})
-"""What servers say of an answer that they themselves broke off."""
+"""Finish reasons of an answer that the server itself interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIChat:
+    """The wire format of the Chat Completions API."""
+
     output_key: str = "max_tokens"
-    """OpenAI itself wants `max_completion_tokens`."""
+    """OpenAI itself requires `max_completion_tokens`."""
 
     def write(self, outgoing: Outgoing) -> Written:
         body: dict[str, Json] = {
@@ -77,7 +79,7 @@ class OpenAIChat:
 
 
 def _messages(outgoing: Outgoing) -> Iterator[Json]:
-    """Texts alone are one text: many of those who copied this wire take no list."""
+    """Yield the messages; text without other parts is a plain string, since many compatible servers accept no list."""
     for message in write_messages(outgoing.messages, Format.OPENAI_CHAT):
         parts = tables_at(message, "content")
         texts = [text for part in parts if (text := text_at(part, "text")) is not None]
@@ -93,17 +95,19 @@ def _tool(tool: ToolDefinition) -> dict[str, Json]:
 
 @dataclass(slots=True)
 class ChatReader:
+    """Reads one answer of the Chat Completions API."""
+
     _gathered: Gathered = field(default_factory=Gathered)
     _usage: Usage = field(default_factory=Usage)
     _finish: str | None = None
     _model: str | None = None
     _cost: str | None = None
     _places: dict[int, int] = field(default_factory=dict[int, int])
-    """By the index that the server gives, the number of the call it stands for now."""
+    """The current call's number, by the index that the server sends."""
 
     _id: str | None = None
     _pieces: int = 0
-    """In a row, with this id."""
+    """Number of consecutive pieces with this id."""
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         said = parsed(data)
@@ -113,14 +117,17 @@ class ChatReader:
             self._count(usage)
         choices = tables_at(said, "choices")
         if not choices or self._finish is not None:
-            # What comes after the reason to finish, other than the usage, is the same answer again.
+            # What follows the finish reason, other than the usage, repeats the answer.
             return ()
         self._note_identity(text_at(said, "id"), table_at(choices[0], "delta"))
         return self._choice(choices[0])
 
     def _note_identity(self, identity: str | None, delta: JsonObject) -> None:
-        """Drops what came so far where another completion begins in the middle of the stream: a role under another id,
-        after several pieces that shared one. Servers that give every piece an id of its own share none."""
+        """Drop all pieces so far if another completion begins within the stream.
+
+        That is the case if a role arrives under another id after several pieces that shared one. Servers that give each
+        piece an id of its own share none.
+        """
         if not identity:
             return
         if identity == self._id:
@@ -156,8 +163,11 @@ class ChatReader:
         call.arguments.append(text_at(function, "arguments") or "")
 
     def _place(self, index: int, identity: str | None, name: str) -> UnfinishedCall:
-        """The call that a piece belongs to. Another id with a name is another call, whatever index it has: some servers
-        give all of them one. Without a name it is not, for others give every piece an id."""
+        """Return the call that a piece belongs to.
+
+        Another id with a name begins another call, whatever its index, because some servers use one index for all. An
+        id without a name does not, because others give every piece an id.
+        """
         call = self._gathered.call(self._places.setdefault(index, len(self._gathered.calls)))
         if name and identity and call.id and identity != call.id:
             self._places[index] = len(self._gathered.calls)
@@ -171,7 +181,7 @@ class ChatReader:
 
     @property
     def is_over(self) -> bool:
-        """`[DONE]`, which every wire may have, is seen before an event comes here."""
+        """Always false: `[DONE]`, which any wire may send, is handled before events are passed here."""
         return False
 
     def finish(self) -> Completion:
@@ -188,6 +198,8 @@ class ChatReader:
 
 @dataclass(frozen=True, slots=True)
 class OpenAIResponses:
+    """The wire format of the Responses API."""
+
     def write(self, outgoing: Outgoing) -> Written:
         system, messages = before(outgoing)
         body: dict[str, Json] = {
@@ -205,7 +217,8 @@ class OpenAIResponses:
         if outgoing.tools:
             body["tools"] = [_responses_tool(tool) for tool in outgoing.tools]
         if outgoing.tools and outgoing.thinks:
-            # Nothing is stored: what was thought before a call goes back with its result. Others refuse to be asked.
+            # Nothing is stored at the provider: reasoning before a call is sent back with its result. Models that do
+            # not reason refuse the request for it.
             body["include"] = ["reasoning.encrypted_content"]
         if outgoing.tool_choice is not None:
             body["tool_choice"] = outgoing.tool_choice
@@ -222,7 +235,7 @@ class OpenAIResponses:
 
 
 def _items(messages: tuple[Message, ...]) -> Iterator[Json]:
-    """A text of the assistant's is a list here: servers that copied this wire take no other."""
+    """Yield the items; the assistant's text is a list here, since compatible servers accept nothing else."""
     for item in write_messages(messages, Format.OPENAI_RESPONSES):
         said = text_at(item, "content")
         if item.get("role") == "assistant" and said is not None:
@@ -239,6 +252,8 @@ def _responses_tool(tool: ToolDefinition) -> dict[str, Json]:
 
 @dataclass(slots=True)
 class ResponsesReader:
+    """Reads one answer of the Responses API."""
+
     _gathered: Gathered = field(default_factory=Gathered)
     _last: JsonObject | None = None
     _usage: Usage = field(default_factory=Usage)
@@ -246,7 +261,7 @@ class ResponsesReader:
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         said = parsed(data)
         if text_at(said, "object") == "response":
-            # A whole answer that was not streamed.
+            # A complete answer that was not streamed.
             status = text_at(said, "status") or "completed"
             said = {"type": f"response.{status}", "response": dict(said)}
         kind = text_at(said, "type") or event or ""
@@ -256,7 +271,7 @@ class ResponsesReader:
         if response:
             self._usage = read_usage(table_at(response, "usage"), Format.OPENAI_RESPONSES)
         if kind == "response.created":
-            # A second one is the answer begun anew: what came before it is not part of it.
+            # A second one restarts the answer; what came before is not part of it.
             self._gathered = Gathered()
         if kind == "response.failed":
             fail_in_band(response.get("error") or "the response failed")

@@ -1,11 +1,10 @@
 """The engine for SQLite and DuckDB files.
 
-Each question by a worker process, under its engine's own locks and the system's limits. Two files of the same
-engine share nothing. What a statement may say is judged before it comes here, and not relied on.
+`EmbeddedEngine` runs each statement in a worker process, under the engine's own locks and the system's limits. Two
+files of the same engine share nothing. The guard judges statements beforehand, but the worker does not rely on it.
 
-As a table named `result` in a database without a file, by a worker under the same locks as any other.
-
-Names are made ones that a table can have, values ones that SQLite can hold. Nothing is sent or kept here.
+`TableWorker` runs a statement on rows as the table `result`, in a database without a file, in a worker under the same
+locks. `unique_names` and `storable` convert column names and values to what SQLite can store.
 """
 
 import importlib.util
@@ -42,10 +41,11 @@ from .worker_pool import MEMORY, Frames, Workers, framed
 __all__ = ["EmbeddedEngine", "TableWorker", "batches", "read_structure", "storable", "unique_names"]
 
 Found = Mapping[str, Any]
-"""Made by our own catalogue queries, so its keys are known."""
+"""Returned by Ullage's own catalogue queries, so its keys are known."""
 
 
 def read_structure(value: Json, *, name: str) -> Structure:
+    """Return the structure that a worker read."""
     found = cast("Found", value)
     routines = tuple(Routine(**routine) for routine in found.get("routines", ()))
     return Structure(tables=in_order(map(_table, found["tables"])), routines=routines, name=name)
@@ -98,13 +98,14 @@ def _index(found: Found) -> Index:
 
 
 _BATCH = 16_000
-"""Characters that are sent at once: each batch is made in the event loop, in a few milliseconds."""
+"""Characters sent at once; a batch is encoded in the event loop, in a few milliseconds."""
 _LARGEST = 2**63
 _LONGEST_NAME = 200
 
 
 def unique_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """Each name once, whatever its case: the second `id` is `id_2`. A column without a name is called by its place."""
+    """Return case-insensitively unique names: the second `id` becomes `id_2`, a missing name is replaced by its
+    position."""
     taken: set[str] = set()
     names: list[str] = []
     for place, column in enumerate(columns, 1):
@@ -123,7 +124,8 @@ def _free(wanted: str, taken: set[str]) -> str:
 
 
 def storable(cell: Cell) -> int | float | str | None:
-    """A decimal becomes a number, so that it can be summed and compared; a list or an object its JSON."""
+    """Return a value that SQLite can store: a decimal as a number, for sums and comparisons; a list or object as
+    JSON."""
     if isinstance(cell, Decimal):
         return int(cell) if cell == cell.to_integral_value() and abs(cell) < _LARGEST else float(cell)
     if isinstance(cell, (list, dict)):
@@ -137,6 +139,7 @@ def storable(cell: Cell) -> int | float | str | None:
 
 
 def batches(rows: Iterable[Row]) -> Iterator[list[list[int | float | str | None]]]:
+    """Yield rows as lists of storable values, in batches of a bounded size."""
     batch: list[list[int | float | str | None]] = []
     size = 0
     for row in rows:
@@ -150,10 +153,15 @@ def batches(rows: Iterable[Row]) -> Iterator[list[list[int | float | str | None]
 
 
 class EmbeddedEngine:
+    """An `Engine` for one SQLite or DuckDB file."""
+
     def __init__(
         self, path: Path, *, dialect: Literal["sqlite", "duckdb"], limits: Limits | None = None, memory: int = MEMORY
     ) -> None:
-        """Nothing is opened or started until the first question; a missing file is never made."""
+        """Configure the engine; no file is opened and no worker started before the first statement.
+
+        A missing file is never created.
+        """
         self._dialect: Dialect = dialect
         self._limits = limits or Limits()
         self._name = path.name
@@ -171,7 +179,7 @@ class EmbeddedEngine:
 
     @property
     def process_ids(self) -> tuple[int, ...]:
-        """Of the workers at rest."""
+        """Process ids of the idle workers."""
         return self._workers.process_ids
 
     async def ask(self, question: Question) -> Answer:
@@ -197,7 +205,7 @@ class EmbeddedEngine:
         return self._functions
 
     async def probe(self) -> Probe:
-        """A file has no roles, and whoever may write to it, this process opens it for reading only."""
+        """Return no role: files have none, and this process opens them read-only, whoever may write to them."""
         return Probe(role=None)
 
     async def close(self) -> None:
@@ -205,8 +213,8 @@ class EmbeddedEngine:
 
 
 def _packages(dialect: str) -> str | None:
-    """Where the driver lies that this process would load: a worker looks at no path that an environment or a user's
-    own folder adds."""
+    """Return the directory of the driver, so that a worker needs no path from the environment or the user's
+    site-packages."""
     found = importlib.util.find_spec("duckdb") if dialect == "duckdb" else None
     return None if found is None or found.origin is None else str(Path(found.origin).parent.parent)
 
@@ -219,6 +227,8 @@ _MOST_COLUMNS = 2_000
 
 
 class TableWorker:
+    """Runs statements on rows that are passed with each call."""
+
     def __init__(self, *, limits: Limits | None = None, memory: int = MEMORY) -> None:
         self._limits = limits or Limits()
         self._workers = Workers({"kind": "table"}, name="result", limits=self._limits, memory=memory)
@@ -233,11 +243,15 @@ class TableWorker:
         limit: int,
         beside: Mapping[str, tuple[Sequence[str], Sequence[Row]]] | None = None,
     ) -> Answer:
-        """One statement about the table `result`, whose rows have as many cells as there are columns.
+        """Run one statement on the table `result`.
 
         Args:
-            limit: Rows that come back at most.
-            beside: Further tables, columns and rows by name.
+            columns: the column names of `result`.
+            rows: its rows, each with as many cells as there are columns.
+            sql: the statement.
+            seconds: time limit.
+            limit: maximum rows of the answer.
+            beside: columns and rows of further tables, by name.
         """
         tables = {None: (columns, rows), **(beside or {})}
         named = {name: (unique_names(heading), held) for name, (heading, held) in tables.items()}

@@ -1,14 +1,15 @@
-"""Starts worker processes and asks them questions.
+"""Starts worker processes and sends them requests.
 
-One question at a time: frames in, frames out. It is ended by force whenever it is not known to be at rest, because
-nothing else ends a call that an engine cannot interrupt. Untested on Windows, where ending by force is what ending is.
+A `Worker` handles one request at a time: frames in, frames out. It is killed whenever it may still be busy, because
+nothing else ends a call that an engine cannot interrupt. Untested on Windows, where killing is the normal way to end a
+process.
 
-A few processes that read the same file, started when they are needed and kept warm; each ends by itself when nobody
-has asked it for a while. A question that is late, given up or crashed takes its process with it, and the next one gets
-another. What is asked is not known here.
+`Workers` is a pool of processes that read the same file, started when needed and kept warm; each ends by itself after
+some time without a request. A request that is late, cancelled or crashed ends its process, and the next request gets
+another.
 
-Puts its frames together. A worker reads files that anyone may have made, so what it says is looked at like any other
-input: whatever does not fit raises `Nonsense`.
+`Received` assembles the frames of an answer. A worker reads untrusted files, so its output is validated like any other
+input: a frame that does not fit raises `Nonsense`.
 """
 
 import contextlib
@@ -54,11 +55,13 @@ __all__ = [
 
 
 class Nonsense(Exception):
-    """A frame that no worker of ours sends."""
+    """Raised for a frame that no worker of Ullage sends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
+    """The error that a worker sent."""
+
     kind: str
     code: str | None
     text: str
@@ -66,6 +69,8 @@ class Failed:
 
 @dataclass(slots=True, kw_only=True)
 class Received:
+    """The answer of a worker, assembled from its frames."""
+
     columns: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list[Row])
     more: bool = False
@@ -73,7 +78,7 @@ class Received:
     value: Json = None
     failed: Failed | None = None
     is_farewell: bool = False
-    """Whether the worker had ended for want of questions, and has not seen this one."""
+    """Whether the worker had ended for lack of requests, without reading this one."""
     is_whole: bool = False
 
     @property
@@ -81,6 +86,7 @@ class Received:
         return self.is_farewell or (self.failed is not None and self.failed.kind == "memory")
 
     def take(self, frame: Json) -> None:
+        """Add a frame; raise `Nonsense` if it does not fit."""
         if not isinstance(frame, dict):
             raise Nonsense("a frame that is no object")
         try:
@@ -123,7 +129,7 @@ def _lists(value: Json) -> list[list[Json]]:
 
 
 def _cell(value: Json) -> Cell:
-    """An object is always a mark: a decimal, or an object that was one before it travelled."""
+    """Return a cell; an object is always a mark, of a decimal or of an object before transfer."""
     if not isinstance(value, dict):
         return value
     return Decimal(str(value["decimal"])) if "decimal" in value else value["json"]
@@ -131,44 +137,48 @@ def _cell(value: Json) -> Cell:
 
 _PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
 _PASSED_ON = ("TZ", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Of the environment: the time zone, and what an interpreter may need to start at all. The rest may hold secrets."""
+"""Environment variables passed on: the time zone, and what an interpreter may need to start. Others may be secrets."""
 
 _MOST = 64 << 20
-"""Bytes of one frame."""
+"""Maximum bytes of one frame."""
 _AT_ONCE = 1 << 20
-"""Bytes of a frame that is decoded without leaving the event loop."""
+"""Maximum bytes of a frame that is decoded in the event loop."""
 _REAPED = 1.0
-"""Seconds that are waited for a killed process to be gone."""
+"""Seconds to wait for a killed process to end."""
 _LEAVING = 1.0
-"""The same for one that ends by itself, before it is killed."""
+"""Seconds to wait for a process that ends by itself, before it is killed."""
 
 
 class Gone(Exception):
-    """The process ended, or made no sense, in the middle of a question."""
+    """Raised if the process ended, or sent an invalid frame, during a request."""
 
 
 def framed(message: Mapping[str, object]) -> bytes:
+    """Return a message as a frame."""
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return len(body).to_bytes(4, "big") + body
 
 
 class Worker:
+    """A worker process."""
+
     def __init__(self, process: anyio.abc.Process, registration: contextlib.ExitStack) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
         self._registration = registration
-        """Has the process ended where Ullage is killed: one that is busy with a long query does not notice."""
+        """Ends the process if Ullage is killed, which a process busy with a long query does not notice."""
         self._input = process.stdin
         self._output = BufferedByteReceiveStream(process.stdout)
         self._is_leaving = False
-        """Whether it has stopped to speak, and is ending or has ended."""
+        """Whether its output has ended, so that it is ending or has ended."""
 
     @classmethod
     async def start(cls) -> "Worker":
+        """Start a process."""
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         command = [sys.executable, "-I", str(_PROGRAM)]
-        # Given up in the middle of its start, a process would belong to nobody.
+        # A process cancelled while it starts would otherwise have no owner to end it.
         process = None
         with contextlib.ExitStack() as registration:
             registered = registration.enter_context(process_watcher().registration())
@@ -185,12 +195,12 @@ class Worker:
 
     @property
     def status(self) -> int | None:
-        """Below zero where a signal ended it; None while it runs."""
+        """Exit status, negative if a signal ended the process; None while it runs."""
         return self._process.returncode
 
     async def exchange(self, frames: Iterable[bytes], *, most: int) -> Received:
-        """Asks, and reads the answer up to `most` bytes."""
-        # A worker that failed before it was asked has said why; that can still be read.
+        """Send a request, and read the answer up to `most` bytes."""
+        # A worker that failed before the request has sent the reason, which can still be read.
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             for frame in frames:
                 await anyio.lowlevel.checkpoint()
@@ -215,10 +225,10 @@ class Worker:
             raise Gone("no more frames") from error
 
     async def end(self) -> None:
-        """By force, and at once; what is left of it is waited for, whoever gives up meanwhile."""
+        """Kill the process at once, and wait for it to end even if the caller is cancelled."""
         with self._registration:
             if self._is_leaving:
-                # How it ended is told to whoever waits for it; to kill it first would take that from them.
+                # Wait first, because killing the process would replace the exit status that explains how it ended.
                 with anyio.move_on_after(_LEAVING, shield=True):
                     await self._process.wait()
             with contextlib.suppress(ProcessLookupError):
@@ -237,12 +247,13 @@ async def _take(received: Received, body: bytes) -> None:
 
 _ASK_LESS = "ask for less: narrow the WHERE, aggregate, or join on fewer rows"
 _INSTALL = ": pip install "
-"""Between what is missing and what to install, as a worker says it."""
+"""Separates what is missing from what to install in a worker's message."""
 _NOT_THERE = "there is no such file"
-"""As a worker says it."""
+"""A worker's message for a missing file."""
 
 
 def failure(failed: Failed, *, name: str, seconds: float) -> UllageError:
+    """Return the error to raise for a worker's failure."""
     text = failed.text if failed.code is None else f"{failed.code}: {failed.text}"
     match failed.kind:
         case "deadline":
@@ -290,22 +301,32 @@ def _how(status: int | None) -> str:
 
 
 MEMORY = 1 << 30
-"""Bytes that one worker may take."""
+"""Memory limit of one worker, in bytes."""
 
 _GRACE = 0.2
-"""Seconds after the deadline in which a worker may end a question by itself before it is ended."""
+"""Seconds after the deadline in which a worker may end a request by itself before it is killed."""
 _SLACK = 64 << 20
-"""Bytes of an answer that are not rows; a description of ten thousand tables has as many."""
+"""Bytes of an answer besides rows; a description of ten thousand tables needs as many."""
 
 Frames = Callable[[float], Iterable[bytes]]
-"""The frames of a question, given the seconds that are left; made while they are sent."""
+"""Returns the frames of a request, given the seconds left; they are generated while they are sent."""
 
 
 class Workers:
+    """A pool of worker processes that read the same file."""
+
     def __init__(
         self, hello: Mapping[str, object], *, name: str, limits: Limits, memory: int = MEMORY, idle: float = 60.0
     ) -> None:
-        """`hello` says what they read, `name` what people call it; after `idle` seconds without a question one ends."""
+        """Configure the pool.
+
+        Args:
+            hello: the first message to each worker, which names what it reads.
+            name: the database's name in messages.
+            limits: limits of answers.
+            memory: memory limit of one worker, in bytes.
+            idle: seconds without a request after which a worker ends.
+        """
         self._hello = framed({**hello, "memory": memory, "idle": idle})
         self._name = name
         self._bytes = limits.bytes
@@ -315,18 +336,24 @@ class Workers:
 
     @property
     def process_ids(self) -> tuple[int, ...]:
-        """Of those at rest."""
+        """Process ids of the idle workers."""
         return tuple(worker.process_id for worker in self._warm)
 
     async def ask(self, frames: Frames, seconds: float) -> Received:
-        """Raises what the worker failed with, `DeadlinePassed`, or `SourceFailed` where it crashed."""
+        """Send a request and return the answer.
+
+        Raises:
+            QueryFailed: the statement failed.
+            DeadlinePassed: no answer arrived in time.
+            SourceFailed: the file cannot be read, or the worker crashed.
+        """
         received = await self._received(frames, seconds)
         if received.failed is not None:
             raise failure(received.failed, name=self._name, seconds=seconds)
         return received
 
     async def close(self) -> None:
-        """Ends those at rest; one that is answering ends with its answer."""
+        """End the idle workers; one that is busy ends after its answer."""
         self._is_closed = True
         while self._warm:
             await self._warm.pop().end()
@@ -359,7 +386,7 @@ class Workers:
         return received
 
     async def _take_warm(self) -> Worker | None:
-        """One that still runs; another may have been ended by someone else while it was at rest."""
+        """Return an idle worker that still runs; others may have been killed from outside."""
         while self._warm:
             worker = self._warm.pop()
             if worker.status is None:

@@ -1,4 +1,4 @@
-"""The judgement whether a statement only reads, and the reader of SQL that it is made with."""
+"""Judges whether a statement only reads, with a lexer and parser of SQL."""
 
 from .guard import judge
 from .lexer import Statement, read

@@ -1,27 +1,22 @@
 """Allowed and denied functions of every dialect.
 
-The built-in lists of one engine, and what is decided by them. How a call is found in a text is known elsewhere.
+A `Catalogue` combines the built-in lists of one engine and decides whether a function only reads; `query_rules` finds
+the calls. All lists are data:
 
-Data only: names of standard SQL that compute from what they are given, wherever they exist.
-
-Data only. `NAMES` are those of pg_catalog (15 to 18) that are immutable or stable, without the ones that run text as
-SQL, dump whole tables or show the host's settings, and those of common extensions. An engine that knows its catalogue
-adds to them.
-
-Data only. `NAMES` are the native functions of MySQL 9 and MariaDB 12 that compute or tell of the session; those that
-wait, lock, read files or move a sequence are left out, and so are all that are loaded or stored.
-
-Data only. `NAMES` are those of SQLite 3.51 and its built-in extensions; those of its shell (`readfile`, `edit`) and
-those that load, log or reorganise are left out.
-
-Data only. `NAMES` are the scalar, aggregate and window functions and macros of DuckDB 2.0's own catalogue, without
-those that write, wait or reach outside; `TABLES` are the functions that may stand in FROM.
-
-Data only. `RESERVED` matters because this language needs no semicolon: a reserved word that the parser takes for an
-alias begins a second statement on the server.
-
-Data only. A package is somebody's code, so those are named one by one; what parses XML can fetch what the XML names, so
-it is left out.
+- Standard: names of standard SQL that compute from their arguments, in every engine that has them.
+- PostgreSQL: functions of pg_catalog (15 to 18) that are immutable or stable, except those that run text as SQL, dump
+  whole tables or show the host's settings; and those of common extensions. An engine that knows its catalogue adds to
+  them.
+- MySQL: native functions of MySQL 9 and MariaDB 12 that compute or describe the session, except those that wait, lock,
+  read files or move a sequence; no loaded or stored functions.
+- SQLite: functions of SQLite 3.51 and its built-in extensions, except those of its shell (`readfile`, `edit`) and those
+  that load, log or reorganise.
+- DuckDB: scalar, aggregate and window functions and macros of DuckDB 2.0's own catalogue, except those that write, wait
+  or reach outside; and the functions allowed in FROM.
+- SQL Server: `RESERVED` is needed because T-SQL requires no semicolon: a reserved word that the parser takes for an
+  alias begins a second statement on the server.
+- Oracle: packages are user code, so allowed ones are named one by one; functions that parse XML are left out, because
+  they can fetch what the XML names.
 """
 
 import re
@@ -171,7 +166,7 @@ json_execute_serialized_sql json_serialize_plan http_\w+ glob seq_scan histogram
         )
     )
 )
-"""What an engine may list as stable and yet reads files, waits, or changes something."""
+"""Functions that an engine may list as stable although they read files, wait, or change something."""
 
 MYSQL_NAMES = words(
     """
@@ -228,7 +223,7 @@ binlog_gtid_pos des_\w+ old_password encrypt
         )
     )
 )
-"""They wait, lock, read files, move sequences or run what was loaded."""
+"""Functions that wait, lock, read files, move sequences or run loaded code."""
 
 ORACLE_NAMES = words(
     """
@@ -264,7 +259,7 @@ ORACLE_METHODS = words(
 getblobval getclobval getnumberval getstringval
 """
 )
-"""Of values; called with a dot."""
+"""Methods of values, called with a dot."""
 
 ORACLE_PACKAGES = words(
     """
@@ -272,7 +267,7 @@ dbms_lob.compare dbms_lob.getlength dbms_lob.instr dbms_lob.substr dbms_random.n
 dbms_random.value
 """
 )
-"""What may be called of a package."""
+"""Allowed functions of packages."""
 
 ORACLE_DENIED = "|".join(
     sorted(
@@ -284,7 +279,7 @@ xmltransform updatexml deletexml insertchildxml appendchildxml sys_xmlgen sys_xm
         )
     )
 )
-"""They run text, reach the network or files, or parse XML that does."""
+"""Functions that run text as SQL, reach the network or files, or parse XML that does."""
 
 POSTGRES_NAMES = words(
     """
@@ -415,13 +410,13 @@ pg_total_relation_size pg_xact_commit_timestamp random random_normal system time
 uuid_generate_v1mc uuid_generate_v3 uuid_generate_v4 uuid_generate_v5 uuidv4 uuidv7
 """
 )
-"""Volatile because they answer differently each time, not because they change anything."""
+"""Functions that are volatile because their result varies, not because they change anything."""
 
 POSTGRES_PREFIXES = ("st_", "postgis_", "h3_")
-"""Of extensions whose functions under these names only compute."""
+"""Name prefixes of extensions whose functions only compute."""
 
 POSTGRES_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
-"""A call may name these; a function of another schema is somebody's own."""
+"""Schemas that a call may name; functions of any other schema are user-defined."""
 
 UNSAFE = words(
     """
@@ -443,7 +438,7 @@ pg_stat_reset_single_table_counters pg_stat_reset_slru pg_stat_reset_subscriptio
 pg_xact_commit_timestamp_origin pg_xact_status plpgsql_validator setseed txid_status
 """
 )
-"""Volatile ones of one argument, which `(value).name` calls as well as `name(value)` does."""
+"""Volatile functions of one argument, which `(value).name` calls as well as `name(value)`."""
 
 POSTGRES_DENIED = "|".join(
     sorted(
@@ -459,12 +454,14 @@ pg_hba_file_rules pg_ident_file_mappings st_fromgdalraster http\w* hypopg\w* fil
         )
     )
 )
-"""Whatever their volatility says: they run text as SQL, dump tables, take a transaction number, lock, or read files."""
+"""Functions denied whatever their volatility: they run text as SQL, dump tables, take a transaction number, lock, or
+read files."""
 
 LIKE_COLUMNS = re.compile(
     r"(?:http|file|aws|hypopg|crosstab)\w*|lo_(?!(?:get|unlink|create?|close|tell(?:64)?|import)$)\w+"
 )
-"""Of these, names that a column has more often than a function of one argument; an engine's own list knows better."""
+"""Denied names that are more often a column than a function of one argument; the engine's own list, if it has one,
+decides instead."""
 
 SQLITE_NAMES = words(
     """
@@ -501,7 +498,7 @@ foreign_key_check foreign_key_list index_info index_list index_xinfo integrity_c
 table_list table_xinfo
 """
 )
-"""Pragmas whose argument is a question, not an assignment."""
+"""Pragmas whose argument names what to describe, not a value to set."""
 
 READING = words(
     """
@@ -513,7 +510,7 @@ recursive_triggers reverse_unordered_selects schema_version secure_delete stats 
 threads trusted_schema user_version wal_autocheckpoint writable_schema
 """
 )
-"""Pragmas that only answer when nothing is given."""
+"""Pragmas that only read when used without a value."""
 
 SQLITE_DENIED = "|".join(
     sorted(
@@ -525,7 +522,7 @@ shell_\w+ lsmode sqlite_filestat exec\w* system
         )
     )
 )
-"""What an engine may list and yet loads code, touches files or reorganises an index."""
+"""Functions that an engine may list although they load code, access files or reorganise an index."""
 
 STANDARD_NAMES = words(
     """
@@ -572,7 +569,7 @@ stdistance stequals stgeometrytype stintersection stintersects stlength stnumpoi
 stx sty tostring value
 """
 )
-"""Of values of the types xml, geography, geometry and hierarchyid; called with a dot."""
+"""Methods of values of the types xml, geography, geometry and hierarchyid, called with a dot."""
 
 RESERVED = words(
     """
@@ -587,7 +584,7 @@ shutdown statistics textsize tran transaction trigger truncate tsequal update up
 writetext
 """
 )
-"""Never a plain name, and never a part of a query."""
+"""Words that are never a plain name, and never part of a query."""
 
 HINTS = words(
     """
@@ -597,7 +594,7 @@ readcommitted readpast readuncommitted recompile robust snapshot union
 unknown views
 """
 )
-"""Of tables and queries; the others lock, trace or fix a plan."""
+"""Allowed hints of tables and queries; all others lock, trace or fix a plan."""
 
 TSQL_DENIED = "|".join(
     sorted(
@@ -608,30 +605,33 @@ open(?:query|rowset|datasource|xml) xp_\w+ sp_\w+ fn_\w+ dm_\w+ ai_\w+ textptr
         )
     )
 )
-"""They run text elsewhere, read files, or tell of the server."""
+"""Functions that run text elsewhere, read files, or reveal details of the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
+    """The functions of one dialect that a statement may call."""
+
     certain: frozenset[str]
-    """Only read, however volatile the engine calls them."""
+    """Functions that only read, even if the engine calls them volatile."""
     names: frozenset[str] = frozenset()
-    """Only read, unless the engine calls one of that name volatile: somebody may have made another."""
+    """Functions that only read, unless the engine calls one of that name volatile, since a user may have made
+    another."""
     prefixes: tuple[str, ...] = ()
-    """The same for all names that begin so."""
+    """Prefixes of names that are treated like `names`."""
     denied: re.Pattern[str]
-    """Never by the engine's word."""
+    """Functions denied even if the engine lists them as harmless."""
     tables: frozenset[str] | None = None
-    """Those that may stand in FROM; None where every function may."""
+    """Functions allowed in FROM; None if every function is."""
     schemas: frozenset[str] | None = frozenset()
-    """Those that may stand before a function; None for any, where it may as well be a value."""
+    """Schemas allowed before a function; None for any, since the qualifier may also be a value."""
     methods: frozenset[str] = frozenset()
-    """What may be called of a value with a dot, whatever stands before it."""
+    """Methods allowed on any value, called with a dot."""
     packages: frozenset[str] = frozenset()
-    """With the package's name and a dot."""
+    """Allowed functions of packages, with the package's name and a dot."""
 
     def knows(self, name: str, functions: Mapping[str, Stability]) -> bool:
-        """Whether that function only reads, by these lists or the engine's own."""
+        """Return whether a function only reads, by these lists or the engine's own."""
         said = functions.get(name)
         if said == "made" or self.denied.fullmatch(name):
             return False

@@ -1,17 +1,18 @@
 """The guard: decides whether a statement only reads.
 
-An allow-list at every level, which fails closed: characters, tokens, the first word, then whatever that word calls
-for. It is the first of several locks and never the only one: the engine and its role hold what a parser gets wrong.
-Nothing is run here, and nothing is known of what the tables hold.
+An allow-list at every level, which fails closed: characters, tokens, the first word, and then the rules for that kind
+of statement. The guard is the first of several locks and never the only one: the engine and its role stop what a parser
+misreads. It runs nothing and knows nothing of the tables' content.
 
-The pipeline of every query, also of one that is only explained or described. First the text is judged, then the tree of
-it, node by node, with none left out.
+`check_query` is the pipeline of every query, including one that is only explained or described: first its text is
+judged, then every node of its tree.
 
-Only of a query that could itself be run: some forms run what they explain, and none is worth telling apart.
+`check_explain` accepts EXPLAIN only of a query that could itself be run, because some forms of it run the query.
 
-Those that ask, with a table's name for an argument, and those that tell when nothing is given. An assignment never.
+`check_pragma` accepts pragmas that take a table's name as argument and pragmas without a value, never an assignment.
 
-Each engine has its own; what is not on its list is refused. A condition in them is judged as that of a query is.
+`check_show` and `check_describe` have a list for each engine; everything else is refused. Their conditions are judged
+like those of a query.
 """
 
 import difflib
@@ -67,6 +68,7 @@ user_agent metadata_info
 
 
 def check_pragma(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    """Check a PRAGMA and return the tables it describes."""
     at = 3 if passage.mark(2) == "." else 1
     name = passage.word(at)
     asking, reading = _ASKING[terms.dialect], _READING[terms.dialect]
@@ -102,6 +104,7 @@ _ROOTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values, exp.Pivot)
 
 
 def is_query(passage: Passage, terms: Terms, at: int = 0) -> bool:
+    """Return whether a query begins at a token, possibly in parentheses."""
     while passage.mark(at) == "(":
         at += 1
     heads = _HEADS | _DUCKDB_HEADS if terms.dialect == "duckdb" else _HEADS
@@ -109,7 +112,7 @@ def is_query(passage: Passage, terms: Terms, at: int = 0) -> bool:
 
 
 def check_query(passage: Passage, terms: Terms) -> tuple[str, ...]:
-    """The tables that it reads."""
+    """Check a query and return the tables it reads."""
     if not is_query(passage, terms):
         raise refusal(
             passage.tokens[0].text if passage.tokens else "", "does not begin a query", "Begin with SELECT or WITH."
@@ -133,7 +136,7 @@ def check_query(passage: Passage, terms: Terms) -> tuple[str, ...]:
 
 
 def _column_lists(passage: Passage, tree: exp.Expr, places: Mapping[int, int]) -> set[int]:
-    """The tokens that are an alias with its columns in parentheses, and no call."""
+    """Return the indexes of tokens that are an alias with column names in parentheses, not a call."""
     aliases = (alias.this for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns"))
     starts = {alias.meta.get("start") for alias in aliases if isinstance(alias, exp.Identifier)}
     return {
@@ -144,7 +147,7 @@ def _column_lists(passage: Passage, tree: exp.Expr, places: Mapping[int, int]) -
 
 
 def _every(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Each node once, whatever list or tuple holds it."""
+    """Yield each node of the tree once, including those in lists and tuples."""
     waiting: list[object] = [tree]
     while waiting:
         one = waiting.pop()
@@ -160,13 +163,14 @@ _PLAIN = frozenset({"analyze", "verbose", "extended", "partitions", "query", "pl
 
 
 def check_explain(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    """Check an EXPLAIN and return the tables it reads."""
     if passage.word(0) == "analyze" and any(passage.word(place) == "table" for place in (1, 2)):
         raise refusal("ANALYZE TABLE", "writes statistics", "Write ANALYZE SELECT …, or EXPLAIN SELECT …")
     return check_query(passage.after(explained(passage, terms)), terms)
 
 
 def explained(passage: Passage, terms: Terms) -> int:
-    """Where the explained query begins."""
+    """Return the index of the token at which the explained query begins."""
     at = 1
     while True:
         if passage.mark(at) == "(" and not is_query(passage, terms, at):
@@ -214,6 +218,7 @@ _LISTS = words("tables databases schemas views")
 
 
 def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    """Check a SHOW and return the tables it describes."""
     if terms.dialect == "mysql":
         _mysql(passage, terms)
     elif terms.dialect == "duckdb":
@@ -224,7 +229,7 @@ def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
 
 
 def check_describe(passage: Passage, terms: Terms) -> tuple[str, ...]:
-    """Also EXPLAIN of a table, and SUMMARIZE."""
+    """Check a DESCRIBE, an EXPLAIN of a table, or a SUMMARIZE, and return the tables it reads."""
     at = explained(passage, terms) if terms.dialect == "mysql" else 1
     if is_query(passage, terms, at):
         return check_query(passage.after(at), terms)
@@ -243,7 +248,7 @@ def _named(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
 
 
 def _name(passage: Passage, at: int) -> tuple[list[str], int]:
-    """A name with its dots, and where it ends."""
+    """Return the parts of a dotted name, and the index of the token after it."""
     parts = passage.dotted(at)
     after = at + 2 * len(parts)
     if not parts or passage.mark(after - 1) == ".":
@@ -340,7 +345,7 @@ _JUDGE_ROOTS: Mapping[Dialect, Mapping[str, tuple[Kind, _Check]]] = {
     "tsql": {},
     "oracle": {},
 }
-"""What a statement may begin with besides a query."""
+"""The first words that a statement may begin with besides those of a query."""
 
 
 def judge(
@@ -350,7 +355,23 @@ def judge(
     functions: Mapping[str, Stability] = _NOTHING,
     allowed: frozenset[str] = frozenset(),
 ) -> Statement:
-    """Raises `Refused`, which names what may not be and how to write it instead."""
+    """Judge whether a statement only reads.
+
+    Args:
+        sql: the statement as written.
+        dialect: its dialect.
+        functions: the engine's functions with their stability; empty if it lists none.
+        allowed: functions and types that the user allows, with or without schema.
+
+    Returns:
+        The statement, the tables it reads, and the text to run if it must differ.
+
+    Raises:
+        Refused: names what is not allowed and how to write it instead.
+
+    Example:
+        judge("SELECT total FROM orders", "postgres").tables  # ("orders",)
+    """
     terms = Terms(dialect=dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
     tokens = one_statement(read(sql, dialect))
     passage = Passage(tokens)
@@ -368,7 +389,8 @@ def judge(
 
 
 def _withhold(passage: Passage, kind: Kind, terms: Terms) -> None:
-    """Also in a plan: the rows that it counted tell of what it read."""
+    """Hide what the server's own tables show of other sessions; in a plan as well, since its row counts reveal
+    values."""
     asked = passage if kind == "select" else passage.after(explained(passage, terms))
     if kind != "show" and is_query(asked, terms):
         shadow_tables(asked, terms)
@@ -377,7 +399,7 @@ def _withhold(passage: Passage, kind: Kind, terms: Terms) -> None:
 
 
 def _edited(sql: str, start: int, end: int, terms: Terms) -> str:
-    """The text with what must be certain in it; empty where that is nothing."""
+    """Return the text with the necessary changes; empty if there are none."""
     if not terms.edits and not terms.cuts:
         return ""
     changes = {*((place, place, text) for place, text in terms.edits), *((begin, to, "") for begin, to in terms.cuts)}

@@ -1,18 +1,16 @@
 """Lexer of SQL statements for every dialect.
 
-Written for this guard because a second reader is needed: what the engine takes for a string and the parser for code
-is how a parser is deceived. Whatever is not surely one thing is refused. Nothing is judged here beyond that.
+The guard needs a second reader besides the parser, because a parser is deceived by text that it takes for code and the
+engine for a string. Whatever is ambiguous is refused; nothing else is judged here.
 
-Data only, from the engines' own manuals and tried on the engines themselves. The settings under which they hold are
-the engines' defaults: `standard_conforming_strings` on, `sql_mode` without ANSI_QUOTES and NO_BACKSLASH_ESCAPES,
-`QUOTED_IDENTIFIER` on.
+The lexical rules of the engines are from their manuals and were tried on the engines. They assume the engines' default
+settings: `standard_conforming_strings` on, `sql_mode` without ANSI_QUOTES and NO_BACKSLASH_ESCAPES, `QUOTED_IDENTIFIER`
+on.
 
-Data only.
+`refusal` names the refused construct in backticks and cuts it short, so that it never repeats a whole literal; the
+suggestion says what to write instead.
 
-The construct is named in backticks and cut short, so that a refusal never repeats a whole literal; the suggestion says
-what to write instead. Which construct is refused is decided elsewhere.
-
-Values only: made by the guard, run by an engine.
+`Statement` is the result of the guard, which an engine runs.
 """
 
 import re
@@ -43,30 +41,32 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexicon:
+    """The lexical rules of one dialect."""
+
     strings: str = "'"
-    """Characters that open a string, each closed by itself and doubled within."""
+    """Characters that open a string, which is closed by the same character and contains it doubled."""
     names: Mapping[str, str] = field(default_factory=lambda: {'"': '"'})
-    """What opens a quoted name, to what closes it."""
+    """Opening to closing character of quoted names."""
     backslash: bool = False
     """Whether a backslash escapes in every string."""
     escaping: frozenset[str] = frozenset()
     """Prefixes of strings in which a backslash escapes."""
     prefixes: frozenset[str] = frozenset()
-    """Other prefixes that belong to a string when they touch it."""
+    """Other prefixes that belong to a string if no space separates them."""
     dollars: bool = False
     """Whether `$tag$ … $tag$` is a string."""
     alternative: bool = False
     """Whether `q'[ … ]'` is a string."""
     nested: bool = False
-    """Whether a comment in a comment must be closed of its own."""
+    """Whether comments nest."""
     hashes: bool = False
     """Whether `#` opens a comment."""
     dashes_need_space: bool = False
     """Whether `--x` is two minus signs."""
     initials: str = "_"
-    """What a word may begin with, besides letters."""
+    """Characters that may begin a word, besides letters."""
     inner: str = "_"
-    """What it may go on with, besides letters and digits."""
+    """Characters that may continue a word, besides letters and digits."""
 
 
 _BRACKETS = {'"': '"', "[": "]"}
@@ -95,6 +95,7 @@ _SHOWN = 60
 
 
 def refusal(construct: str, reason: str, suggestion: str, options: tuple[str, ...] = ()) -> Refused:
+    """Return the error for a construct that is not allowed."""
     return Refused(f"`{_shown(construct)}` {reason}", suggestion=suggestion, options=options)
 
 
@@ -105,7 +106,7 @@ def _shown(construct: str) -> str:
 
 
 def words(text: str) -> frozenset[str]:
-    """Those of a text, parted by white space."""
+    """Return the words of a text, separated by white space."""
     return frozenset(text.split())
 
 
@@ -114,45 +115,47 @@ Kind = Literal["select", "explain", "show", "describe", "pragma"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
+    """A statement that only reads."""
+
     kind: Kind
     sql: str
-    """As it was written, without what stood before its first word or after its last."""
+    """The statement as written, without anything before its first and after its last word."""
     tables: tuple[str, ...] = ()
-    """The names it reads, as written but in lower case and without quotes, in the order of the alphabet; those of its
-    own WITH clauses are not among them."""
+    """Names of the tables it reads, sorted, in lower case and without quotes, excluding those of its own WITH
+    clauses."""
     runs: str = ""
-    """The text to run, where a name in it must be made certain; empty where that is `sql`."""
+    """The text to run, if a name had to be made unambiguous; empty if it is `sql`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What one statement is judged by."""
+    """The conditions under which one statement is judged, and the changes to its text."""
 
     dialect: Dialect
     functions: Mapping[str, Stability] = field(default_factory=dict[str, Stability])
-    """As the engine tells of them; empty where it cannot."""
+    """Stability of the engine's functions; empty if it lists none."""
     allowed: frozenset[str] = frozenset()
-    """Functions and types of the user's making, in lower case, with or without their schema."""
+    """Functions and types that the user allows, in lower case, with or without their schema."""
     edits: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    """What is put into the text before it is run, by its place: found while the statement is judged."""
+    """Text to insert before the statement runs, with its position; collected while the statement is judged."""
     cuts: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """What is taken out of it, from a place to another."""
+    """Ranges of text to remove before the statement runs."""
 
 
 _LONGEST = 100_000
-"""Characters of a statement."""
+"""Maximum characters of a statement."""
 _MOST = 20_000
-"""Words and signs of a statement."""
+"""Maximum tokens of a statement."""
 
 _SPACES = " \t\n\r\f\v"
 _MARKS = "()[]{},;."
 _OPERATORS = "+-*/<>=~!@#%^&|?:"
 _UNARY_BEFORE = "~!@#%^&|?"
-"""PostgreSQL: only an operator with one of these may end in a plus or a minus."""
+"""PostgreSQL: only an operator that contains one of these may end in a plus or a minus."""
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F_]+|0[bB][01]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?", re.ASCII)
 _DOLLAR = re.compile(r"\$(?:[^\W\d]\w*)?\$")
 _HINTED = re.compile(r"\b(set_var|max_execution_time|resource_group|set)\s*\(([^()]*)\)?", re.IGNORECASE)
-"""Hints of MySQL, and of an extension of PostgreSQL, that change a setting for one statement."""
+"""Hints of MySQL, and of a PostgreSQL extension, that change a setting for one statement."""
 _PLANNING = {
     "set_var": re.compile(r"\s*optimizer_\w+\s*=\s*(?:'[\w=,]*'|\w+)\s*", re.IGNORECASE),
     "max_execution_time": re.compile(r"\s*0*[1-9]\d{0,4}\s*"),
@@ -162,16 +165,17 @@ _PLANNING = {
         re.IGNORECASE,
     ),
 }
-"""What may be set so: how the planner chooses, and a limit of time below two minutes, which the caller's own bounds."""
+"""Settings allowed in such hints: how the planner chooses, and a time limit below two minutes, which the caller's
+own limit bounds."""
 _HINTING = frozenset({"mysql", "postgres", "oracle"})
-"""Where `/*+ … */` is more than a comment."""
+"""Dialects in which `/*+ … */` is more than a comment."""
 _MODIFYING = re.compile(
     r"/\*M?!(?:\d{5,6}\s)?\s*(?:straight_join|high_priority|sql_(?:no_cache|cache|small_result|big_result|buffer_result"
     r"|calc_found_rows))\s*\*/",
     re.IGNORECASE,
 )
-"""Executable comments of MySQL with a modifier of SELECT in them and nothing else. Elsewhere than right behind SELECT
-such a word joins tables."""
+"""Executable comments of MySQL that contain only a modifier of SELECT. Anywhere but directly after SELECT, such a
+word joins tables."""
 _INDEXING = re.compile(
     r"/\*M?!(?:\d{5,6}\s)?\s*(?:use|force|ignore)\s+(?:index|key)\s*\([\w\s,]*\)\s*\*/", re.IGNORECASE
 )
@@ -182,19 +186,23 @@ TokenKind = Literal["word", "quoted", "string", "number", "operator", "mark"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
+    """A token of a statement, with its position."""
+
     kind: TokenKind
     text: str
     name: str
-    """Of a word or quoted name: without quotes, in lower case. Else the text."""
+    """Word or quoted name in lower case without quotes; the text of any other token."""
     start: int
     end: int
     spaced: bool
-    """Whether a space or a comment stands before it."""
+    """Whether a space or a comment precedes it."""
 
     def is_word(self, *words: str) -> bool:
+        """Return whether the token is one of these unquoted words."""
         return self.kind == "word" and self.name in words
 
     def is_mark(self, mark: str) -> bool:
+        """Return whether the token is this mark."""
         return self.kind == "mark" and self.text == mark
 
     @property
@@ -203,6 +211,7 @@ class Token:
 
 
 def read(sql: str, dialect: Dialect) -> tuple[Token, ...]:
+    """Return the tokens of a statement; raise `Refused` for ambiguous text."""
     if len(sql) > _LONGEST:
         raise refusal(
             f"{len(sql)} characters", f"is more than a statement may have ({_LONGEST})", "Ask a smaller question."
@@ -216,7 +225,7 @@ def read(sql: str, dialect: Dialect) -> tuple[Token, ...]:
 
 
 class _Reader:
-    """A place in a text, and how to get on from it."""
+    """A position in a text, and the methods that advance it."""
 
     def __init__(self, sql: str, dialect: Dialect) -> None:
         self._sql = sql
@@ -224,7 +233,7 @@ class _Reader:
         self._before = ""
         """The name of the last token."""
         self._kind: TokenKind | None = None
-        """Its kind."""
+        """The kind of the last token."""
         self._dialect: Dialect = dialect
         self._rules: Lexicon = LEXICONS[dialect]
 
@@ -246,7 +255,7 @@ class _Reader:
         return self._sql[self._at + ahead : self._at + ahead + length]
 
     def _skip(self) -> None:
-        """Over white space and comments."""
+        """Skip white space and comments."""
         while self._at < len(self._sql):
             if self._peek() in _SPACES:
                 self._at += 1
@@ -348,7 +357,7 @@ class _Reader:
         text = self._sql[start : self._at]
         is_escape = text == "'\\'" and self._before == "escape"
         if not backslash and self._dialect == "postgres" and "\\'" in text and not is_escape:
-            # By a setting, or after an E'…' on the line above, the quote is escaped.
+            # The quote may be escaped: by a setting, or because it continues an E'…' string on the line above.
             raise refusal(
                 "\\'", "ends a string or does not, by what stands before it", "Write it as E'…' with \\\\ or \\'."
             )
@@ -436,7 +445,7 @@ class _Reader:
         return "operator", ""
 
     def _interrupts(self, start: int) -> bool:
-        """Whether a comment, or a colon of another operator, begins here."""
+        """Return whether a comment, or the colon of another operator, begins here."""
         if self._peek(2) == "/*" or self._opens_line():
             return True
         written = self._sql[start : self._at]
@@ -465,7 +474,7 @@ only operator or order outer over overlaps partition passing recursive repeatabl
 sets similar some table tablesample then union using values when where window with within without
 """
 )
-"""Words that PostgreSQL or MySQL itself puts before a parenthesis, whatever functions there are."""
+"""Words that PostgreSQL or MySQL itself puts before a parenthesis, whatever functions exist."""
 
 BEFORE_PARENTHESIS = ALWAYS_GRAMMAR | words(
     """
@@ -474,7 +483,7 @@ minus minute month nearest nested option overflow path pattern percent pivot pos
 rename reservoir rlike root sample second seed semi separator subpartition system top unpivot use xor year
 """
 )
-"""Words of the grammar; a function under one of these names is still seen in the tree."""
+"""Grammar words before a parenthesis; a function of the same name is still found in the tree."""
 
 TYPES = words(
     """

@@ -1,17 +1,18 @@
 """Parses a statement with sqlglot and checks that parser and lexer agree.
 
-The parser's own tokens must agree with ours on where every text and quoted name begins and ends, else one of the
-two reads what the other does not. Whatever it cannot read is refused; what may stand in the tree is judged
-elsewhere.
+The parser's tokens must agree with the lexer's on where every string and quoted name begins and ends; otherwise one of
+them misreads text that the other does not. A statement that the parser cannot read is refused. The rules for the tree
+are in `query_rules` and `table_rules`.
 
-Only what cannot matter to the judgement is changed: an operator of the engine's own for another in the same place, a
-modifier of SELECT for nothing, an outer join's mark for one without blanks, a name that it takes for a keyword for
-another, a query around a PIVOT that is put in order. The text that runs is never touched.
+The text given to the parser differs from the statement only where that cannot affect the judgement: an operator
+specific to the engine is replaced by another in the same place, a modifier of SELECT is removed, an outer join's mark
+is written without blanks, a name that the parser takes for a keyword is replaced, and a query is put around a PIVOT
+that is sorted. The text that runs is not changed by this.
 
-A passage is one statement, or the part of one that is a query of its own. The parser is given the tokens with one space
-where there was a space or a comment, so that it can trip over neither. What is run is always the text as written.
+A `Passage` is one statement, or a part of one that is a query of its own. The parser gets its tokens with one space for
+each space or comment, so that neither can mislead it.
 
-Only PostgreSQL lets users make operators, whose function may do anything; there every operator must be a known one.
+Only PostgreSQL lets users define operators, whose functions may do anything; there every operator must be a known one.
 """
 
 import logging
@@ -40,12 +41,13 @@ _BINARY = words(
 )
 _UNARY = words("@ @-@ !! ?- %% %#")
 STAND_INS: Mapping[str, str] = {**dict.fromkeys(_BINARY, "="), **dict.fromkeys(_UNARY, "-")}
-"""Operators of PostgreSQL and its common extensions that sqlglot does not read, to one that it does.
+"""Operators of PostgreSQL and its common extensions that sqlglot cannot read, with one that it can.
 
-What is named here may be used."""
+Every operator listed here may be used.
+"""
 
 PIVOTS = frozenset({"pivot", "unpivot", "pivot_wider", "pivot_longer"})
-"""What such a statement of DuckDB begins with."""
+"""First words of DuckDB's pivot statements."""
 
 _MODIFIERS = words(
     """
@@ -57,7 +59,7 @@ _BEFORE_MODIFIERS = _MODIFIERS | {"select", "all", "distinct", "distinctrow", "s
 
 
 def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
-    """One text for each token."""
+    """Return the text for the parser, one string for each token."""
     around = zip((None, *tokens), tokens, (*tokens[1:], None), strict=False)
     shown = [_dressed(before, token, after, dialect) for before, token, after in around]
     _part_remainders(tokens, shown)
@@ -71,8 +73,11 @@ def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
 
 
 def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
-    """After LIMIT the parser takes every `%` for a percentage; with a value behind it, it is the remainder. There it
-    does not know operators on bits."""
+    """Replace `%` and bitwise operators after LIMIT by `/`.
+
+    There the parser takes every `%` for a percentage, although it is the remainder if a value follows, and it does not
+    know bitwise operators.
+    """
     is_limit, depth = False, 0
     for place, token in enumerate(tokens[:-1]):
         if token.is_word("limit", "offset"):
@@ -91,7 +96,7 @@ def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
 
 
 def _wrap_pivot(tokens: Sequence[Token], shown: list[str]) -> None:
-    """The parser reads no ORDER BY or LIMIT after a PIVOT, but does so around one."""
+    """Put a query around a PIVOT with ORDER BY or LIMIT, which the parser cannot read after a PIVOT itself."""
     if not tokens or not tokens[0].is_word(*PIVOTS):
         return
     depth = 0
@@ -110,7 +115,7 @@ def _dressed(before: Token | None, token: Token, after: Token | None, dialect: D
     if dialect == "postgres" and token.kind == "string" and token.text[:2] in ("U&", "u&"):
         return f"  {token.text[2:]}"
     if dialect == "postgres" and token.is_word("uescape") and before is not None and before.text[:2] in ("U&", "u&"):
-        # The parser does not know the clause, which only says how to read the text before it.
+        # The parser does not know this clause, which only says how to read the string before it.
         return "||     "
     if dialect == "mysql" and token.kind == "word":
         if token.name in _MODIFIERS and before is not None and before.is_word(*_BEFORE_MODIFIERS):
@@ -121,7 +126,7 @@ def _dressed(before: Token | None, token: Token, after: Token | None, dialect: D
 
 
 def frame(tokens: Sequence[Token], dialect: Dialect) -> tuple[str, str]:
-    """What stands around them: in MySQL the parser reads VALUES only within FROM."""
+    """Return text to put around the statement: in MySQL the parser reads VALUES only in FROM."""
     if dialect == "mysql" and tokens and tokens[0].is_word("values"):
         return "SELECT * FROM (", ") AS shown"
     return "", ""
@@ -129,10 +134,12 @@ def frame(tokens: Sequence[Token], dialect: Dialect) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
+    """The tokens of one statement, or of a query within it."""
+
     tokens: tuple[Token, ...]
 
     def plain(self, dialect: Dialect) -> tuple[str, Mapping[int, int]]:
-        """The text for the parser, and where in it each token stands: the offset to the token's number."""
+        """Return the text for the parser, and the index of the token at each offset in it."""
         opening, closing = frame(self.tokens, dialect)
         parts: list[str] = [opening]
         places: dict[int, int] = {}
@@ -145,22 +152,23 @@ class Passage:
         return "".join([*parts, closing]), places
 
     def after(self, number: int) -> "Passage":
+        """Return the part of the passage from a token on."""
         return Passage(self.tokens[number:])
 
     def word(self, number: int) -> str:
-        """The word at that place, in lower case; empty where there is none."""
+        """Return the word at an index, in lower case; empty if there is none."""
         if not 0 <= number < len(self.tokens) or self.tokens[number].kind != "word":
             return ""
         return self.tokens[number].name
 
     def mark(self, number: int) -> str:
-        """The text at that place, unless it is a string; empty where there is none."""
+        """Return the text at an index, unless it is a string; empty if there is none."""
         if not 0 <= number < len(self.tokens) or self.tokens[number].kind == "string":
             return ""
         return self.tokens[number].text
 
     def dotted(self, number: int) -> list[str]:
-        """The parts of the name that begins there; none where no name does."""
+        """Return the parts of the name that begins at an index; empty if there is no name."""
         parts: list[str] = []
         while any(token.is_name for token in self.tokens[number : number + 1]):
             parts.append(self.tokens[number].name)
@@ -171,7 +179,7 @@ class Passage:
 
 
 def one_statement(tokens: Sequence[Token]) -> tuple[Token, ...]:
-    """Without the semicolons at its end."""
+    """Return the tokens of a single statement, without the semicolons at its end."""
     end = len(tokens)
     while end and tokens[end - 1].is_mark(";"):
         end -= 1
@@ -184,17 +192,17 @@ def one_statement(tokens: Sequence[Token]) -> tuple[Token, ...]:
     return tuple(tokens[:end])
 
 
-# It would log a statement that it does not know, with the values in it, before we refuse it.
+# sqlglot would log a statement that it does not know, with the values in it, before the guard refuses it.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 _QUOTE = re.compile(r"['\"`\[$]")
 _PLAIN = "Write it as a plain SELECT, with ordinary strings and names."
 _STUMBLES = (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, AssertionError)
-"""What sqlglot raises on texts that it does not know, its own slips among them."""
+"""Errors that sqlglot raises on text that it cannot read, including its own bugs."""
 
 
 def parse(passage: Passage, dialect: Dialect) -> tuple[exp.Expr, Mapping[int, int]]:
-    """The tree, and where each token stands in the text that it was made of."""
+    """Return the tree, and the index of the token at each offset of the parsed text."""
     text, places = passage.plain(dialect)
     grammar = Grammar.get_or_raise(dialect)
     try:
@@ -209,7 +217,7 @@ def parse(passage: Passage, dialect: Dialect) -> tuple[exp.Expr, Mapping[int, in
 
 
 def _where(failure: Exception, text: str) -> str:
-    """What the parser stumbled over, or the beginning of it all."""
+    """Return the text at which the parser failed, or the beginning of the statement."""
     found: Sequence[Mapping[str, object]] = getattr(failure, "errors", None) or ()
     return str(next((one.get("highlight") for one in found), None) or text)
 
@@ -230,7 +238,7 @@ def _is_text(token: TheirToken) -> bool:
 
 
 def _span(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """From the quote on, since a prefix may be a word of its own."""
+    """Return the span of a string from its quote on, since a prefix may be a word of its own."""
     quote = _QUOTE.search(text, start, end)
     return (quote.start(), end) if quote else None
 
@@ -244,6 +252,7 @@ _KNOWN = frozenset(STAND_INS) | words(
 
 
 def check_operators(passage: Passage, terms: Terms) -> None:
+    """Refuse operators that are not known to only read."""
     for number, token in enumerate(passage.tokens):
         if token.kind == "operator":
             _check_operator(token.text, terms)

@@ -1,15 +1,17 @@
 """Rules for the nodes and function calls of a query.
 
-A list of what may be, so that what nobody thought of is refused. A function that the parser knows by a class of its
-own was written as a call, and calls are judged by their names; only classes that are no call are named here.
+`check_node` is an allow-list of nodes, so that anything unforeseen is refused. A function for which the parser has a
+class is still written as a call, and calls are judged by name; the list contains only classes that are not calls.
 
-A domain's check is a function of somebody's making, so a type must be one that the engine brings, or an allowed one.
+`check_type` accepts only built-in types of the engine and types that the user allows, because the check of a domain is
+a user-defined function.
 
-A name before a parenthesis is a call, however the parser takes it: the text is what will run. Words of the grammar,
-types and the names of column lists are told apart from calls; the tree is asked only where such a list stands.
+`check_calls` treats every name before a parenthesis as a call, whatever the parser takes it for, because the text is
+what runs. Grammar words, types and names of column lists are told apart from calls; the tree is used only to find
+column lists.
 
-Only what is written out is weighed: a length, or what is multiplied from such. What comes from the tables is for the
-deadline and the limits of the engine.
+`check_bomb` limits sizes that are written as constants: a length, or a product of lengths. Sizes that depend on table
+data are limited by the deadline and the engine.
 """
 
 import difflib
@@ -30,21 +32,21 @@ _OWN_SCHEMA = "pg_catalog"
 _FORMATS = frozenset({"format", "printf", "sformat"})
 _NO_CALLS = BEFORE_PARENTHESIS | TYPES
 _WITHOUT_ARGUMENTS = {"mysql": frozenset({"last_insert_id"})}
-"""Those that set something when they are given one."""
+"""Functions that set something if called with an argument."""
 _BARE_HINTS = frozenset({"nolock", "readuncommitted", "readpast"})
-"""Of SQL Server, which may follow a table without WITH; a call of one is still seen in the tree."""
+"""Hints of SQL Server that may follow a table without WITH; a call of the same name is still found in the tree."""
 _SCHEMAS = frozenset({"dbo", "sys", "guest", "information_schema", "master", "msdb"})
-"""Of SQL Server: what is called of one of these is no value's method."""
+"""Schemas of SQL Server; a function qualified by one is not a method of a value."""
 _ASKS_XML = frozenset({"xmltable", "xmlquery", "xmlexists"})
 _FETCHES = re.compile(r"(?:doc|collection|available|view|resource|text|lines)\s*\(\s*[\"'$\w]", re.IGNORECASE)
-"""Functions of XQuery that read from elsewhere."""
+"""XQuery functions that read external documents."""
 _PLAIN_STRING = re.compile(r"[en]?'([\w. ]+)'|(\$\w*\$)([\w. ]+)\2", re.IGNORECASE)
 _ASKS_A_TABLE = frozenset({"pragma_show", "pragma_table_info", "pragma_storage_info"})
-"""Of DuckDB, which take the table's name as a text."""
+"""DuckDB functions that take a table's name as a string."""
 
 
 def check_calls(passage: Passage, terms: Terms, lists: Set[int]) -> None:
-    """`lists` are the numbers of tokens that name a column list."""
+    """Check every call of a query; `lists` are the indexes of tokens that name a column list."""
     for number, token in enumerate(passage.tokens):
         if token.is_name and passage.mark(number + 1) == "(" and number not in lists:
             _check_call(passage, number, terms)
@@ -59,7 +61,7 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
         return
     check_function(token.name, qualifier, terms)
     if qualifier is None and _has_own(token.name, terms) and not _is_special(passage, number):
-        # The server would choose whichever function fits the arguments best; with its schema it can only be its own.
+        # The server would choose whichever function fits the arguments best; with its schema, only its own is possible.
         terms.edits.append((token.start, "pg_catalog."))
     if token.name in _FORMATS and _is_escaped(passage, number + 2):
         raise refusal(f"{token.text}()", "has a format with escapes", "Write the format as a plain '…' string.")
@@ -74,7 +76,7 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
 
 
 def _is_clause(passage: Passage, number: int, terms: Terms) -> bool:
-    """Whether a name before a parenthesis is part of a clause that only some engines have."""
+    """Return whether a name before a parenthesis is part of a clause that only some engines have."""
     if passage.word(number) in ("first", "next") and passage.word(number - 1) == "fetch":
         return True
     if passage.mark(number + 3) != ")":
@@ -84,14 +86,14 @@ def _is_clause(passage: Passage, number: int, terms: Terms) -> bool:
 
 
 def _is_made(passage: Passage, number: int, terms: Terms) -> bool:
-    """Whether a word that is also a type's name, or of some grammar, calls what somebody made under it."""
+    """Return whether a word that is also a type or a grammar word calls a user-defined function of that name."""
     name = passage.word(number)
     is_type = passage.mark(number - 1) == "::" or passage.word(number - 1) == "as"
     return terms.functions.get(name) == "made" and name not in ALWAYS_GRAMMAR and not is_type
 
 
 def _has_own(name: str, terms: Terms) -> bool:
-    """Whether PostgreSQL brings a function under whose name somebody made another."""
+    """Return whether a user has defined a function with the name of a built-in function of PostgreSQL."""
     return (
         terms.dialect == "postgres"
         and terms.functions.get(name) == "made"
@@ -101,8 +103,10 @@ def _has_own(name: str, terms: Terms) -> bool:
 
 
 def _is_special(passage: Passage, number: int) -> bool:
-    """Whether the call is written with words between its arguments, as `substring(a FROM 2)`; that is always a
-    function of PostgreSQL's own, and may not have its schema before it."""
+    """Return whether a call has words between its arguments, as in `substring(a FROM 2)`.
+
+    That is always a built-in function of PostgreSQL, and may not be qualified with its schema.
+    """
     depth = 0
     for place in range(number + 1, len(passage.tokens)):
         depth += (passage.mark(place) == "(") - (passage.mark(place) == ")")
@@ -114,7 +118,7 @@ def _is_special(passage: Passage, number: int) -> bool:
 
 
 def _is_escaped(passage: Passage, number: int) -> bool:
-    """Whether a string may say something else than what is written."""
+    """Return whether a string has escapes, so that its value may differ from its text."""
     token = passage.tokens[number] if number < len(passage.tokens) else None
     return token is not None and token.kind == "string" and token.text[:1].lower() in ("e", "u") and "\\" in token.text
 
@@ -126,7 +130,7 @@ def _check_xquery(passage: Passage) -> None:
 
 
 def _qualifier(passage: Passage, number: int) -> str | None:
-    """What stands before the name's dot; empty where that is a value."""
+    """Return the name before the dot; None if there is no dot, empty if a value precedes it."""
     if passage.mark(number - 1) != ".":
         return None
     before = passage.tokens[number - 2] if number >= 2 else None
@@ -134,7 +138,7 @@ def _qualifier(passage: Passage, number: int) -> str | None:
 
 
 def _literal(passage: Passage, number: int) -> str | None:
-    """None unless it is a string that says what it seems to."""
+    """Return the value of a plain string without escapes; None for anything else."""
     token = passage.tokens[number]
     found = _PLAIN_STRING.fullmatch(token.text) if token.kind == "string" else None
     if found is None or passage.mark(number + 1) not in (")", ","):
@@ -149,6 +153,7 @@ def _check_asked(function: str, table: str | None, terms: Terms) -> None:
 
 
 def check_function(name: str, qualifier: str | None, terms: Terms) -> None:
+    """Refuse a function that is not known to only read."""
     catalogue = CATALOGUES[terms.dialect]
     full = f"{qualifier}.{name}" if qualifier else name
     if {name, full} & terms.allowed or full in catalogue.packages:
@@ -176,8 +181,10 @@ def check_function(name: str, qualifier: str | None, terms: Terms) -> None:
 
 
 def is_search_table(name: str, terms: Terms) -> bool:
-    """Whether it is a full-text table of SQLite, which may be written as a call in FROM: `docs('words')`. Elsewhere
-    there is no such function."""
+    """Return whether a name is a full-text table of SQLite, which may be written as a call in FROM: `docs('words')`.
+
+    Other dialects have no such function.
+    """
     if f"from:{name}" not in terms.functions:
         return False
     catalogue = CATALOGUES[terms.dialect]
@@ -185,7 +192,7 @@ def is_search_table(name: str, terms: Terms) -> bool:
 
 
 def _nearest(name: str, terms: Terms) -> tuple[str, ...]:
-    """Functions that may be called and are spelt alike."""
+    """Return allowed functions with similar names."""
     catalogue = CATALOGUES[terms.dialect]
     listed = catalogue.certain | catalogue.names | STANDARD_NAMES
     near = difflib.get_close_matches(name, sorted(terms.allowed), cutoff=0.7)
@@ -203,10 +210,11 @@ _REWRITE = "Leave the call out: here a statement may only compute from the table
 _YOURS = "Use a built-in function; one of your own must be named under `functions` in the settings of this database."
 
 _HARMLESS = frozenset({"sqlite", "duckdb", "mysql"})
-"""Whose types run nothing."""
+"""Dialects whose types run nothing."""
 
 
 def check_type(node: exp.DataType, terms: Terms) -> None:
+    """Refuse a type that is neither built in nor allowed by the user."""
     kind = node.args.get("kind")
     if terms.dialect in _HARMLESS or not isinstance(kind, exp.Expr) or node.this != exp.DType.USERDEFINED:
         return
@@ -224,7 +232,7 @@ def check_type(node: exp.DataType, terms: Terms) -> None:
 
 
 _LARGEST = 1_000_000
-"""Characters, bytes or elements that one call may make of a constant."""
+"""Maximum characters, bytes or elements that one call may create from constants."""
 
 _LENGTHS = words(
     """
@@ -232,7 +240,7 @@ repeat replicate lpad rpad space zeroblob randomblob random_bytes gen_random_byt
 array_resize repeat_row array_fill bitstring bar to_base export_set
 """
 )
-"""Functions one of whose arguments is a length; which one differs where they are called of a value."""
+"""Functions with a length among their arguments; its position differs when they are called as methods."""
 _REPEATING = frozenset({"repeat", "replicate"})
 _SERIES = frozenset({"range", "generate_series"})
 _WIDTH = re.compile(r"\d{5,}")
@@ -248,6 +256,7 @@ _LARGER_THAN_ANY = 1e300
 
 
 def check_bomb(node: exp.Expr, dialect: Dialect) -> None:
+    """Refuse a call that would create a value of more than `_LARGEST` characters or elements."""
     if isinstance(node, exp.Repeat | exp.Pad | exp.Space | exp.Format | exp.Anonymous | exp.GenerateSeries):
         size = max(_size(node), _elements(node) if dialect == "duckdb" else 1)
         if size > _LARGEST:
@@ -261,7 +270,7 @@ def _name(node: exp.Expr) -> str:
 
 
 def _size(node: exp.Expr) -> float:
-    """How many characters or elements the expression makes, as far as constants tell."""
+    """Return how many characters or elements an expression creates, as far as constants determine it."""
     if isinstance(node, exp.Literal):
         return max(1, len(node.name)) if node.is_string else 1
     if isinstance(node, exp.Repeat):
@@ -292,14 +301,17 @@ def _named(node: exp.Expr) -> float:
 
 
 def _width(node: exp.Expr) -> float:
-    """Of a format: its own digits, and the numbers given to its stars."""
+    """Return the width of a format: from its own digits, or the arguments for its stars."""
     first, *rest = [*([node.this] if isinstance(node, exp.Format) else []), *node.expressions] or [exp.Null()]
     widths = [float(digits) for digits in _WIDTH.findall(first.name)]
     return max([*widths, *(_length(one) for one in rest if "*" in first.name)], default=1)
 
 
 def _elements(node: exp.Expr) -> float:
-    """Of a list in DuckDB. In FROM, and in every other engine, they are streamed, and the deadline is for them."""
+    """Return the elements of a list in DuckDB.
+
+    In FROM, and in every other engine, elements are streamed and limited by the deadline.
+    """
     if isinstance(node.parent, exp.Table | exp.Lateral | exp.TableFromRows):
         return 1
     start, end, step = (_constant(one) for one in (*_bounds(node), None, None, None)[:3])
@@ -307,7 +319,7 @@ def _elements(node: exp.Expr) -> float:
 
 
 def _bounds(node: exp.Expr) -> list[exp.Expr | None]:
-    """Start, end and step. With a schema before its name, or as a value's method, a series is a call like any other."""
+    """Return start, end and step of a series, also if it is qualified with a schema or called as a method."""
     if isinstance(node, exp.GenerateSeries):
         return [node.args.get(name) for name in ("start", "end", "step")]
     if not isinstance(node, exp.Anonymous) or _name(node) not in _SERIES:
@@ -318,7 +330,7 @@ def _bounds(node: exp.Expr) -> list[exp.Expr | None]:
 
 
 def _length(node: object) -> float:
-    """At least 1; of a list of lengths, their product."""
+    """Return a length, at least 1; for a list of lengths, their product."""
     if isinstance(node, exp.Array):
         product = 1.0
         for one in node.expressions:
@@ -391,6 +403,7 @@ _REASONS = {
 
 
 def check_node(node: exp.Expr, terms: Terms) -> None:
+    """Refuse a node of the tree that is not known to only read."""
     name = type(node).__name__
     if not _may_stand(node, name, terms):
         construct, reason, suggestion = _REASONS.get(name, (name, "is no part of a query that only reads", _PLAIN))
@@ -421,7 +434,7 @@ def _may_stand(node: exp.Expr, name: str, terms: Terms) -> bool:
 
 
 def _nodes_qualifier(node: exp.Anonymous) -> str | None:
-    """What stands before the name's dot."""
+    """Return the name before the dot of a call."""
     parent = node.parent
     if isinstance(parent, exp.Dot) and parent.expression is node:
         return parent.this.name.lower()

@@ -1,21 +1,19 @@
 """Rules for the tables and settings that a query may read.
 
-All, but for those that hold passwords or the host's own files, those that are files, and those that change by being
-read. The role should see none of them either; this is the lock in front of it.
+A query may read all tables except those that contain passwords or the host's files, those that are files, and those
+that change when read. The role should not have access to them either; this is an additional lock.
 
-What tables of the server itself show of its host and of other sessions, and how that is withheld.
+The server's own tables also show details of its host and of other sessions. PostgreSQL's `pg_settings` and `SHOW ALL`
+return `***` as the value of every setting that `check_setting` refuses, and its lists of sessions and statements return
+`***` as the text of other sessions' statements. Each such table is replaced by a query of the same name put before the
+statement, so that no part of the statement can read more. MySQL cannot hide statements in this way; there, columns with
+their text may not be named. Its tables of settings are replaced like those of PostgreSQL.
 
-PostgreSQL's `pg_settings` and `SHOW ALL` answer with `***` for the value of every setting that `check_setting` refuses,
-and its lists of sessions and statements with `***` for the text that others run. Such a table is replaced by a query of
-the same name in front of the statement, so that whatever the statement does with it, it cannot see more. MySQL cannot
-be asked so of statements; there a column with their text cannot be named. Its tables of settings are replaced as those
-of PostgreSQL are.
+A table that the user lists under `functions` in the settings of the database is shown as it is.
 
-A table that the user names under `functions` in the settings of the database is shown as it is.
+Settings that describe the host, its files, its keys or its passwords may not be read. No setting may be changed.
 
-Those that tell of the host, its files, its keys or its passwords may not. Reading is meant; setting is no query at all.
-
-Told from the text, so that no reading of it by a parser can hide them. Quoted names are never such words.
+`check_words` judges the tokens, so that no misreading by the parser can hide a word. Quoted names are never keywords.
 """
 
 import re
@@ -71,15 +69,15 @@ _MATCHED = {dialect: re.compile(pattern) for dialect, pattern in _HIDDEN.items()
 _PATH = re.compile(r"[./\\:*?\[\]{}]")
 _SUFFIXES = words("csv tsv txt parquet json jsonl ndjson gz zst xlsx db duckdb sqlite arrow feather avro orc")
 _IN_FROM = (exp.GenerateSeries, exp.Unnest, exp.Repeat, exp.Explode, exp.JSONTable, exp.RegexpSplit)
-"""What the parser has classes for and may stand in FROM."""
+"""Parser classes of functions that are allowed in FROM."""
 _AUTOMATIC = re.compile(r"sqlite_autoindex_.+", re.DOTALL)
-"""Indexes that SQLite makes for its own constraints; none is a table."""
+"""Indexes that SQLite creates for its own constraints; they are not tables."""
 _PARTS = 3
-"""Of a name in SQL Server; a fourth is another server's."""
+"""Maximum parts of a name in SQL Server; a fourth part names another server."""
 
 
 def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
-    """`written` are the places of the tokens that are strings."""
+    """Check a table in FROM; `written` are the offsets of tokens that are strings."""
     if isinstance(node.this, exp.Func):
         check_function_in_from(node.this, terms)
         return
@@ -99,7 +97,7 @@ def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
 
 
 def _check_view(names: list[str], terms: Terms) -> None:
-    """Of names without their database."""
+    """Check names without their database."""
     called = {".".join(names[-2:]), names[-1]} if len(names) > 1 else set(names)
     if f"shows:{'.'.join(names[-2:])}" in terms.functions and not called & terms.allowed:
         raise refusal(
@@ -110,6 +108,7 @@ def _check_view(names: list[str], terms: Terms) -> None:
 
 
 def check_table_name(parts: Iterable[str], terms: Terms) -> None:
+    """Refuse a table that may not be read, by the parts of its name."""
     names = [_folded(part) for part in parts]
     full = ".".join(names)
     if _MATCHED[terms.dialect].fullmatch(full):
@@ -121,10 +120,12 @@ def check_table_name(parts: Iterable[str], terms: Terms) -> None:
 
 
 def is_automatic_index(name: str) -> bool:
+    """Return whether a name is that of an index that SQLite created."""
     return _AUTOMATIC.fullmatch(_folded(name)) is not None
 
 
 def check_function_in_from(node: exp.Expr, terms: Terms) -> None:
+    """Refuse a function in FROM that is not allowed there."""
     tables = CATALOGUES[terms.dialect].tables
     if tables is None or isinstance(node, _IN_FROM):
         return
@@ -134,13 +135,13 @@ def check_function_in_from(node: exp.Expr, terms: Terms) -> None:
 
 
 def _folded(name: str) -> str:
-    """As an engine may compare it: without case, accents or invisible characters."""
+    """Return a name as an engine may compare it: without case, accents or invisible characters."""
     apart = unicodedata.normalize("NFKD", name)
     return "".join(one for one in apart if unicodedata.category(one) not in ("Mn", "Cf")).casefold()
 
 
 def read_tables(tree: exp.Expr) -> tuple[str, ...]:
-    """The names it reads, without those of its own WITH clauses."""
+    """Return the names of the tables that a query reads, except those of its own WITH clauses."""
     own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     nodes = (node for node in tree.find_all(exp.Table) if node.name and not isinstance(node.this, exp.Func))
     named = {".".join(part.name for part in node.parts).lower() for node in nodes}
@@ -154,7 +155,7 @@ HIDDEN_SETTINGS = (
     "_key|credential|certificate|listen_addresses|unix_socket|krb|^ssl_|primary_slot|data_dir|event_source|"
     "external_pid|cluster_name|home_dir|temp_dir|extension_repository"
 )
-"""What the names of such settings hold; PostgreSQL reads it as Python does."""
+"""Parts of the names of such settings, as a pattern that PostgreSQL and Python read alike."""
 _SETTINGS_HIDDEN = re.compile(HIDDEN_SETTINGS)
 _OF_A_NAME = "[a-z0-9_]"
 HIDDEN_VARIABLES = (
@@ -162,14 +163,14 @@ HIDDEN_VARIABLES = (
     r"|(?:\w+_)?(?:ssl_(?:ca|cert|crl|crlpath|key|cipher)|socket|private_key\w*|public_key\w*)|hostname|log_error"
     r"|secure_file_priv|init_(?:connect|slave|replica)|report_\w+|keyring_\w+|wsrep_(?:sst|provider|notify)_\w+"
 ).replace(r"\w", _OF_A_NAME)
-"""Whole names of such settings in MySQL, in lower case; MySQL reads it as Python does."""
+"""Whole names of such settings in MySQL, in lower case, as a pattern that MySQL and Python read alike."""
 _HIDDEN_IN_MYSQL = re.compile(HIDDEN_VARIABLES)
 SHOWN_SETTINGS = frozenset({"search_path", "log_file_mode"})
-"""Those that tell nothing of the host, whatever they are called."""
+"""Settings that reveal nothing of the host despite their names."""
 
 
 def check_setting(name: str | None) -> None:
-    """None for one that is not written as a plain string."""
+    """Refuse a setting that reveals details of the host; `name` is None if it is not written as a plain string."""
     if name is None:
         raise refusal(
             "current_setting", "asks for a setting that is not written out", "Write the name as a plain '…' string."
@@ -180,12 +181,12 @@ def check_setting(name: str | None) -> None:
 
 
 def is_hidden_variable(name: str) -> bool:
-    """Of MySQL: whether a variable tells of the host."""
+    """Return whether a MySQL variable reveals details of the host."""
     return _HIDDEN_IN_MYSQL.fullmatch(name.lower()) is not None
 
 
 def check_variable(name: str) -> None:
-    """Of MySQL, as written after `@@` and the scope."""
+    """Refuse a MySQL variable that reveals details of the host; `name` is what follows `@@` and the scope."""
     if is_hidden_variable(name):
         raise refusal(f"@@{name}", "is a setting that tells of the host", "Ask for settings of queries, as sql_mode.")
 
@@ -219,7 +220,7 @@ SHOW_ALL = (
     "ELSE pg_catalog.current_setting(name, true) END AS setting, short_desc AS description FROM pg_settings "
     "ORDER BY pg_catalog.lower(name)"
 )
-"""Gives the columns of SHOW ALL."""
+"""Query with the columns of SHOW ALL."""
 
 _IS_HIDDEN_VARIABLE = f"lower(VARIABLE_NAME) REGEXP '^({HIDDEN_VARIABLES})$'"
 _VALUE = f"CASE WHEN {_IS_HIDDEN_VARIABLE} THEN '***' ELSE VARIABLE_VALUE END AS VARIABLE_VALUE"
@@ -227,17 +228,17 @@ _VARIABLES: Mapping[str, str] = {
     "global_variables": f"SELECT VARIABLE_NAME, {_VALUE} FROM {{schema}}.global_variables",
     "session_variables": f"SELECT VARIABLE_NAME, {_VALUE} FROM {{schema}}.session_variables",
     "variables_by_thread": f"SELECT THREAD_ID, VARIABLE_NAME, {_VALUE} FROM {{schema}}.variables_by_thread",
-    # It has a column for each place that a value may come from.
+    # This table has a column for each possible source of a value.
     "system_variables": f"SELECT * FROM {{schema}}.system_variables WHERE NOT {_IS_HIDDEN_VARIABLE}",
 }
 """MySQL's tables of settings, without the values that `check_variable` refuses."""
 
 _UNIQUE = re.compile(r"processlist|events_statements_\w+|innodb_trx")
-"""Of MySQL's tables with statements, names that are no user's, so that they are meant without their database too."""
+"""MySQL's tables of statements whose names are recognised without their database, since users do not use such names."""
 
 
 def shadow_tables(passage: Passage, terms: Terms) -> None:
-    """Has a query stand in front of the statement for each table of the server that shows too much."""
+    """Put a query before the statement for each table of the server in it that shows too much."""
     if terms.dialect == "mysql":
         shadows = _take_variables(passage, terms)
     else:
@@ -257,7 +258,7 @@ def shadow_tables(passage: Passage, terms: Terms) -> None:
 
 
 def _take_schema(passage: Passage, table: str, terms: Terms) -> bool:
-    """Whether a statement names the table; a schema before it is taken away, since a query has none."""
+    """Return whether a statement names the table, and cut a schema before it, since a WITH query has none."""
     found = False
     for number, token in enumerate(passage.tokens):
         if not token.is_name or token.name != table:
@@ -276,12 +277,12 @@ def _take_schema(passage: Passage, table: str, terms: Terms) -> bool:
 
 
 def names_variables(passage: Passage) -> bool:
-    """Whether a statement reads MySQL's tables of settings."""
+    """Return whether a statement reads MySQL's tables of settings."""
     return any(_variables_at(passage, number) for number in range(len(passage.tokens)))
 
 
 def _take_variables(passage: Passage, terms: Terms) -> dict[str, str]:
-    """The queries for MySQL's tables of settings that a statement names; their database is taken away there."""
+    """Return the queries that replace MySQL's tables of settings in a statement, and cut their database name."""
     found: dict[str, str] = {}
     for number, token in enumerate(passage.tokens):
         if token.name in terms.allowed or not _variables_at(passage, number):
@@ -301,7 +302,7 @@ def _variables_at(passage: Passage, number: int) -> bool:
 
 
 def check_statement_texts(passage: Passage, terms: Terms) -> None:
-    """Refuses columns of MySQL with the text of what others run, and `*`, where such a table is read."""
+    """Refuse MySQL columns with the text of other sessions' statements, and `*`, if such a table is read."""
     if terms.dialect != "mysql":
         return
     for number, token in enumerate(passage.tokens):
@@ -332,6 +333,7 @@ _PACKAGE = re.compile(r"(?:dbms|utl|owa|ctx|sdo|apex)_\w+|htp|htf")
 
 
 def check_words(passage: Passage, terms: Terms) -> None:
+    """Refuse words that make a statement do more than read."""
     for number, token in enumerate(passage.tokens):
         if token.is_word("into") and not _is_unpivot(passage, number, terms):
             raise refusal("INTO", "writes what is selected", "Select the rows without INTO.")
@@ -354,13 +356,13 @@ def _locks(passage: Passage, number: int) -> bool:
 
 
 def _opens(passage: Passage, number: int) -> bool:
-    """Whether a statement begins with this word in parentheses."""
+    """Return whether a statement in parentheses begins with this word."""
     following = passage.tokens[number + 1 : number + 2]
     return passage.mark(number - 1) == "(" and any(token.is_name for token in following)
 
 
 def _is_unpivot(passage: Passage, number: int, terms: Terms) -> bool:
-    """DuckDB names the columns of an UNPIVOT so, and has no SELECT INTO."""
+    """Return whether INTO belongs to DuckDB's UNPIVOT, where it names columns; DuckDB has no SELECT INTO."""
     return terms.dialect == "duckdb" and passage.word(number + 1) == "name"
 
 
@@ -399,7 +401,7 @@ def _is_hint(passage: Passage, number: int) -> bool:
 
 
 def _check_sqlite(passage: Passage, number: int, terms: Terms) -> None:
-    """After IN, a name is a table's, and a text is a name."""
+    """Check what follows IN, where SQLite takes a name for a table and a string for a name."""
     following = passage.tokens[number + 1 : number + 2]
     if not passage.tokens[number].is_word("in") or not following:
         return
@@ -410,15 +412,15 @@ def _check_sqlite(passage: Passage, number: int, terms: Terms) -> None:
 
 
 def _check_attribute(passage: Passage, number: int, terms: Terms) -> None:
-    """PostgreSQL takes `(value).name` for a call where there is no such column.
+    """Refuse an attribute that may be a call: PostgreSQL reads `(value).name` as one if there is no such column.
 
-    So it takes `table.name`; but there a column of the name of somebody's function is likelier than the call.
+    The same is true of `table.name`, but there a column is likelier than a call of a user's function of that name.
     """
     if not passage.tokens[number].is_name or passage.mark(number - 1) != ".":
         return
     name, of_a_value = passage.tokens[number].name, passage.mark(number - 2) == ")"
     if name == "pg_stat_statements" and not of_a_value and passage.mark(number + 1) != "(":
-        # The view of that name, which is withheld in another way; its function takes no row.
+        # The view of that name, which `shadow_tables` hides; its function does not take a row.
         return
     if name in ASKING and passage.mark(number + 1) != "(":
         raise refusal(f".{name}", "asks for a setting that is not written out", f"Write {name}('…').")
@@ -436,7 +438,7 @@ def _check_attribute(passage: Passage, number: int, terms: Terms) -> None:
 
 
 def _check_dotted(passage: Passage, number: int, terms: Terms) -> None:
-    """Oracle needs no parentheses to call a function."""
+    """Check names with a dot, since Oracle calls functions without parentheses."""
     token = passage.tokens[number]
     if not token.is_name:
         return

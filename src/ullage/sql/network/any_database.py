@@ -1,10 +1,11 @@
 """The engine for any database that SQLAlchemy reaches.
 
-By SQLAlchemy and whatever driver it names, each question over a connection of its own that is rolled back and
-closed. A transaction that only reads exists where SQL says how to begin one; the server's own limits of time do
-not. Whether a statement can be ended before it is done depends on the driver.
+It uses SQLAlchemy and whatever driver the URL names. Each statement has a connection of its own, which is rolled back
+and closed. A read-only transaction exists only where SQL has a statement to begin one; there is no time limit in the
+server. Whether a running statement can be cancelled depends on the driver.
 
-Whatever its inspector reads for many tables at once, and no more: it knows no triggers, routines or row estimates.
+The structure is what SQLAlchemy's inspector reads for many tables at once, without triggers, routines and row
+estimates.
 """
 
 import math
@@ -34,6 +35,7 @@ _Many = Mapping[tuple[str | None, str], _Read]
 
 
 def structure(connection: Connection) -> Structure:
+    """Return the structure of the database."""
     inspector = inspect(connection)
     views = set(inspector.get_view_names())
     columns = inspector.get_multi_columns(kind=ObjectKind.ANY)
@@ -59,7 +61,7 @@ def structure(connection: Connection) -> Structure:
 
 
 def _known(read: "Callable[[], _Many[_Read]]") -> "_Many[_Read]":
-    """Not every dialect can tell of everything."""
+    """Return what `read` reads; empty if the dialect does not support it."""
     try:
         return read()
     except NotImplementedError:
@@ -107,7 +109,7 @@ def _index(index: ReflectedIndex) -> Index:
 
 
 def cell(value: object, most: int) -> Cell:
-    """Of a value of more than `most` characters at least one more than that, as text."""
+    """Return a value as a cell; one longer than `most` characters may be cut to text of at least `most` + 1."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -125,7 +127,7 @@ def cell(value: object, most: int) -> Cell:
 
 _READ_ONLY = {"oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON"}
 _STOPS = ("cancel", "interrupt")
-"""What drivers call the method that ends a statement from another thread."""
+"""Drivers' names for the method that cancels a statement from another thread."""
 _REACH = "Check that the server runs and that the database's URL is right."
 _UNKNOWN = "is of a kind whose rights are not looked up: take a role that may only read"
 
@@ -146,6 +148,8 @@ def open_engine(address: Address) -> Engine:
 
 
 class OtherSession:
+    """A connection of SQLAlchemy, for one statement."""
+
     def __init__(self, connection: Connection, address: Address) -> None:
         self._connection = connection
         self._address = address
@@ -155,7 +159,7 @@ class OtherSession:
         try:
             return cls(engine.connect(), address)
         except SQLAlchemyError as error:
-            # The cause is dropped: it may know the password.
+            # The cause is dropped because it may contain the password.
             raise unreached(address.shown, _said(error, address), _REACH) from None
 
     def begin(self, seconds: float, rows: int | None) -> None:
@@ -165,7 +169,7 @@ class OtherSession:
 
     def ask(self, question: Question, limits: Limits) -> Answer:
         with self._failing(question.sql):
-            # Without parameters, or drivers would look for their placeholders in the statement.
+            # Without parameters, because drivers would otherwise look for placeholders in the statement.
             straight = self._connection.execution_options(no_parameters=True, stream_results=True)
             with closing(straight.exec_driver_sql(question.sql)) as result:
                 if not result.returns_rows:
@@ -193,7 +197,7 @@ class OtherSession:
             raise QueryFailed(said) from None
 
     def clean(self) -> bool:
-        """Nobody knows how to reset the session of any database; the next question gets one of its own."""
+        """Return False: no general way exists to reset a session, so the next statement gets a new one."""
         return False
 
     def interrupt(self) -> None:

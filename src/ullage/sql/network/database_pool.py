@@ -1,25 +1,25 @@
 """Connection pool of a database server, and the conversion of its values.
 
-As many connections as questions may run at one time, opened when needed and kept for a while. Drivers wait in
-threads; a deadline or a cancellation leaves the thread, has the server stop, cuts the socket, and so holds whatever
-the server does. What is asked is not its affair.
+A `Pool` has as many connections as statements may run at one time, opened when needed and kept for a while. Drivers
+block in threads. At a deadline or a cancellation, the caller stops waiting for the thread, the server is told to stop,
+and the socket is closed, so the limit is kept whatever the server does.
 
-A `Session` is a driver's connection, used by one thread at a time and waiting as long as it takes. `Held` lets another
-thread end it at once, whatever the server does, without taking a connection from under the thread that uses it.
+A `Session` is a driver's connection, used by one thread at a time, which may block indefinitely. `Held` lets another
+thread sever it at once, without closing a connection that is in use.
 
-An `Engine` over a pool of sessions, whichever server it is: it holds every question to the limits, and keeps what does
-not change.
+A `NetworkEngine` is an `Engine` over such a pool, for any server. It applies the limits to every statement and caches
+what does not change.
 
-A URL becomes an `Address` whose secrets stay in `url`. Nothing is opened here.
+An `Address` is parsed from a URL and keeps its secrets in `url`. Nothing is opened by it.
 
-Rows until one of the limits is reached, each whole or not at all; of a value that is too long, its head.
+`Intake` and `taken` collect whole rows until a limit is reached; of a value that is too long, they keep the beginning.
 
-The value where it says all that the text says, else the text: an object with one name twice stays as it was written. A
-number that a float would round is a decimal, inside lists and objects too.
+`number` and `written_json` convert text to a value only if that loses nothing: an object with a duplicate name stays
+text, and a number that a float would round becomes a decimal, inside lists and objects too.
 
-Its first line, without what is secret and without values: a conversion that fails quotes the value, and so would hand
-out a column that is masked. What the question itself says may be repeated. Where every server means the same, it is
-said in the same words.
+Error messages are reduced to their first line, without secrets and values: a failed conversion quotes the value, which
+would reveal a masked column. Words of the statement itself may be repeated. Errors with the same meaning on every
+server have the same text.
 """
 
 import json
@@ -70,14 +70,25 @@ _Result = TypeVar("_Result")
 
 
 class Session(Protocol):
-    """Raises `QueryFailed`, after which it can be cleaned, or `SourceFailed`, after which it is of no use."""
+    """A connection of a driver, used by one thread at a time.
+
+    Raises:
+        QueryFailed: the statement failed; the session can be cleaned and reused.
+        SourceFailed: the connection is lost.
+    """
 
     def begin(self, seconds: float, rows: int | None) -> None:
-        """A transaction that only reads, with limits of the server's own, before each piece of work; `rows` that an
-        answer takes, None for all."""
+        """Begin a read-only transaction, with the server's own limits, before each piece of work.
+
+        Args:
+            seconds: time limit of the work.
+            rows: maximum rows of an answer; None for all.
+        """
         ...
 
-    def ask(self, question: Question, limits: Limits) -> Answer: ...
+    def ask(self, question: Question, limits: Limits) -> Answer:
+        """Run one statement within the limits."""
+        ...
 
     def structure(self) -> Structure: ...
 
@@ -86,31 +97,34 @@ class Session(Protocol):
     def probe(self, limits: Limits) -> Probe: ...
 
     def clean(self) -> bool:
-        """Ends what is going on and takes back whatever was done to the session; False where another is needed."""
+        """End the transaction and undo any change to the session; False if a new session is needed."""
         ...
 
     def interrupt(self) -> None:
-        """Has the server stop, from another thread and by another connection; tries within seconds."""
+        """Tell the server to stop the statement, from another thread and connection; gives up within seconds."""
         ...
 
     def fileno(self) -> int | None:
-        """Of its socket, where it has one."""
+        """Return the number of its socket, if it has one."""
         ...
 
     def close(self) -> None: ...
 
 
 class Held:
+    """A session that another thread can sever while it is in use."""
+
     def __init__(self, session: Session) -> None:
         self.session = session
         number = session.fileno()
-        # A copy of its own: the driver may close its number at any time, and another file take it.
+        # A duplicate, because the driver may close its descriptor at any time, and another file may reuse the number.
         self._socket = None if number is None else socket.socket(fileno=os.dup(number))
         self._lock = Lock()
         self._is_busy = False
         self._is_severed = False
 
     def run(self, work: Callable[[Session], _Result]) -> _Result:
+        """Run work with the session, and close it afterwards if it was severed meanwhile."""
         with self._lock:
             if self._is_severed:
                 raise SourceFailed("the connection is closed")
@@ -125,7 +139,7 @@ class Held:
                 self._close()
 
     def sever(self) -> None:
-        """Ends it without waiting; who reads from it fails at once."""
+        """Shut the connection down without waiting; a thread that reads from it fails at once."""
         with self._lock:
             was_severed, self._is_severed = self._is_severed, True
             is_busy = self._is_busy
@@ -148,20 +162,23 @@ Kind = Literal["postgresql", "mysql", "other"]
 _KINDS: dict[str, Kind] = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
 _ACCEPTED = ("postgresql://user@host/database", "mysql://user@host/database")
 _SECRET_PARTS = ("password", "secret", "token", "key")
-"""What the name of a URL's parameter holds whose value is nobody's business."""
+"""Parts of the names of URL parameters with secret values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
+    """Where a database is, with and without its secrets."""
+
     url: URL = field(repr=False)
-    """Whole, with its password."""
+    """The whole URL, with its password."""
     shown: str
-    """For people: no user, no password, no query."""
+    """For messages: without user, password and query."""
     kind: Kind
     dialect: Dialect
 
     @classmethod
     def of(cls, where: str) -> "Address":
+        """Parse a URL."""
         url = read_url(where, _ACCEPTED)
         name = url.get_backend_name()
         shown = URL.create(name, host=url.host, port=url.port, database=url.database)
@@ -174,18 +191,20 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no text may repeat, longest first."""
+        """The texts that no message may repeat, longest first."""
         named = [
             value
             for name, value in self.url.query.items()
             if isinstance(value, str) and any(part in name.lower() for part in _SECRET_PARTS)
         ]
-        # SQLAlchemy lets a password be any object that becomes text.
+        # SQLAlchemy accepts any object with a text form as a password.
         found = {str(self.url.password or ""), *named} - {""}
         return tuple(sorted(found, key=lambda secret: (-len(secret), secret)))
 
 
 class Intake:
+    """Rows collected within the limits of rows, values and bytes."""
+
     def __init__(self, *, rows: int, cell: int, size: int) -> None:
         self._most_rows = rows
         self._most_characters = cell
@@ -194,7 +213,7 @@ class Intake:
         self._cut_cells = 0
 
     def take(self, row: Sequence[Cell]) -> bool:
-        """False for a row that has no room, so that there are more than were taken."""
+        """Add a row; False if there is no room for it, so that more rows exist than were taken."""
         if len(self._rows) >= self._most_rows:
             return False
         short = tuple(self._short(cell) for cell in row)
@@ -210,11 +229,12 @@ class Intake:
         return cell[: self._most_characters] if isinstance(cell, str) and len(cell) > self._most_characters else cell
 
     def answer(self, columns: tuple[str, ...], *, more: bool) -> Answer:
+        """Return the rows taken, as an answer."""
         return Answer(columns=columns, rows=tuple(self._rows), more=more, cut_cells=self._cut_cells)
 
 
 def taken(columns: tuple[str, ...], rows: Iterable[Sequence[Cell]], most: int, limits: Limits) -> Answer:
-    """As many of the rows as there is room for; of the rest only one is looked at."""
+    """Return the answer with as many of the rows as there is room for; only one row beyond them is read."""
     intake = Intake(rows=most, cell=limits.cell, size=limits.bytes)
     more = any(not intake.take(row) for row in rows)
     return intake.answer(columns, more=more)
@@ -231,7 +251,7 @@ def whole(text: str) -> Cell:
 
 
 def real(text: str) -> Cell:
-    """Infinity and NaN are no JSON."""
+    """Return a float; infinity and NaN stay text, since JSON does not have them."""
     value = float(text)
     return value if math.isfinite(value) else text
 
@@ -245,7 +265,8 @@ def number(text: str) -> Cell:
 
 
 def written_json(text: str) -> Cell:
-    """Objects and arrays. A lone `null` would look like no value at all, and so scalars stay text."""
+    """Return the value of JSON objects and arrays; scalars stay text, since a lone `null` would look like a missing
+    value."""
     if "\\ud" in text.lower():
         return text
     try:
@@ -256,7 +277,7 @@ def written_json(text: str) -> Cell:
 
 
 def _as_written(text: str) -> float | Decimal:
-    """A decimal where a float would lose a digit, or a zero that says how exact a number is."""
+    """Return a decimal if a float would lose a digit, or a trailing zero that states the precision."""
     value = float(text)
     return value if repr(value) == text else Decimal(text)
 
@@ -277,7 +298,7 @@ REACH = "Check that the server runs and that host, port and TLS settings of the 
 
 
 def first_line(text: str) -> str:
-    """Drivers add the statement or a stack of hints below it."""
+    """Return the first line of a message; drivers add the statement or hints below it."""
     return text.strip().partition("\n")[0].strip()
 
 
@@ -300,6 +321,7 @@ def unreached(shown: str, said: str, suggestion: str) -> SourceFailed:
 
 
 def encoded(sql: str) -> bytes:
+    """Encode a statement in UTF-8; refuse an unpaired surrogate."""
     try:
         return sql.encode()
     except UnicodeEncodeError:
@@ -307,23 +329,31 @@ def encoded(sql: str) -> bytes:
 
 
 _GRACE = 0.25
-"""Seconds beyond a deadline in which the server is told to stop, and after an answer to clean up."""
+"""Seconds beyond a deadline for telling the server to stop, and after an answer for cleaning up."""
 _IDLE_SECONDS = 60.0
-"""Longer, and something between here and the server may have forgotten the connection."""
+"""Lifetime of an idle connection; after a longer time the network may have dropped it."""
 
 
 class Pool:
+    """Connections to one server, used by threads within a deadline."""
+
     def __init__(self, opener: Callable[[float], Session], *, size: int, shown: str) -> None:
         self._opener = opener
-        """Given the seconds in which to give up."""
+        """Opens a session, given the seconds after which to give up."""
         self._shown = shown
         self._slots = anyio.Semaphore(size)
-        # Threads are bounded by the slots; the process's own limit is for work that ends by itself.
+        # The slots limit the threads; the process's own thread limit is meant for work that ends by itself.
         self._threads = anyio.CapacityLimiter(math.inf)
         self._idle: list[tuple[Held, float]] = []
         self._is_closed = False
 
     async def use(self, work: Callable[[Session], _Result], *, seconds: float, rows: int | None) -> _Result:
+        """Run work with a session.
+
+        Raises:
+            DeadlinePassed: the work took longer than `seconds`.
+            SourceFailed: the database cannot be reached.
+        """
         try:
             with anyio.fail_after(seconds) as scope:
                 async with self._slots:
@@ -336,7 +366,8 @@ class Pool:
             ) from None
 
     async def _begun(self, rows: int | None, deadline: float) -> Held:
-        """A connection of the idle may have died since; nothing was asked over it yet, so that another does."""
+        """Return a session with a transaction begun. An idle one may have lost its connection; the next one is then
+        tried."""
         while held := self._kept():
             try:
                 return await self._begin(held, rows, deadline)
@@ -406,7 +437,7 @@ class Pool:
         return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
 
     async def close(self) -> None:
-        """What is being answered is answered; its connection ends after it."""
+        """Close idle connections; one in use is closed after its answer."""
         self._is_closed = True
         while self._idle:
             self._idle.pop()[0].sever()
@@ -417,7 +448,7 @@ def _seconds_left(deadline: float) -> float:
 
 
 class _Opening:
-    """A connection that is being opened, for whom nobody may wait any more when it is there."""
+    """A connection being opened, whose caller may have given up before it is ready."""
 
     def __init__(self, opener: Callable[[float], Session], seconds: float) -> None:
         self._opener = opener
@@ -443,6 +474,8 @@ class _Opening:
 
 
 class NetworkEngine:
+    """An `Engine` for a database behind a server."""
+
     def __init__(self, pool: Pool, *, dialect: Dialect, limits: Limits) -> None:
         self._pool = pool
         self._dialect: Dialect = dialect

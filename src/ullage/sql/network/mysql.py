@@ -1,18 +1,21 @@
 """The engine for MySQL and MariaDB.
 
-One statement, as the connection takes no second one, in a transaction that only reads, is always rolled back, and
-whose session is reset after it. Rows come one at a time, so that as much is held as is kept.
+Each call runs one statement, since the connection accepts no second one, in a read-only transaction that is always
+rolled back; the session is reset afterwards. Rows are fetched one at a time, so that only the rows that are kept use
+memory.
 
-A fixed number of queries, however many tables there are: of the database of the URL, or of all where it names none.
+The structure is read by a fixed number of queries, however many tables there are: of the URL's database, or of all if
+it names none.
 
-What `SHOW GRANTS` says, less what only reads; and the SQL for a user who can only read.
+`probe` reports what `SHOW GRANTS` lists beyond reading, and the SQL for a user that can only read.
 
-Numbers and JSON become values, bytes are written in hexadecimal, and everything else (dates such as `0000-00-00` among
-it) stays as the server writes it.
+`cell` converts numbers and JSON to values and bytes to hexadecimal; everything else (dates such as `0000-00-00`, for
+example) stays as the server writes it.
 
-What weakens a lock (LOCAL INFILE, several statements, commands on connecting) cannot be asked for.
+Driver options that weaken a lock (LOCAL INFILE, several statements, commands on connecting) cannot be set in the URL.
 
-A reset of the session, the number of the socket, and a way to leave rows unread: the driver would read all of them.
+`Line` and `Unread` extend the driver by a session reset, the socket's number, and a way to leave rows unread, since the
+driver would read all of them.
 """
 
 import math
@@ -89,17 +92,17 @@ _PRIMARY = "PRIMARY"
 _UNION = re.compile(r"\bUNION=\((?P<names>(?:`(?:[^`]|``)+`[.,]?)+)\)")
 _MERGED = ("MRG_MYISAM", "MERGE")
 _ELSEWHERE = (*_MERGED, "FEDERATED", "CONNECT", "SPIDER", "OQGRAPH")
-"""Engines whose tables show the rows of other tables."""
+"""Storage engines whose tables show the rows of other tables."""
 _Grouped = Mapping[tuple[Cell, ...], list[Row]]
 
 
 def merged_tables(found: Mapping[str, list[Row]]) -> list[tuple[str, str]]:
-    """Those that show the rows of other tables of the server, as database and name."""
+    """Return database and name of the tables that show the rows of other tables of the server."""
     return [(str(row[0]), str(row[1])) for row in found["tables"] if str(row[6]).upper() in _MERGED]
 
 
 def structure(found: Mapping[str, list[Row]], database: Cell, created: Mapping[tuple[str, str], str]) -> Structure:
-    """`created` are the statements that make the `merged_tables`."""
+    """Return the structure; `created` contains the CREATE statements of the `merged_tables`."""
     names = ("columns", "indexes", "foreign keys", "checks", "triggers")
     columns, indexes, keys, checks, triggers = (_grouped(found[name], 2) for name in names)
     tables = [
@@ -133,7 +136,7 @@ def structure(found: Mapping[str, list[Row]], database: Cell, created: Mapping[t
 def _followed(
     tables: Iterable[Table], elsewhere: set[tuple[str, str]], created: Mapping[tuple[str, str], str], database: str
 ) -> tuple[Table, ...]:
-    """The tables, with those that show others' rows as the views that they are; none where there are no such."""
+    """Return the tables, those that show other tables' rows as views; empty if there are no such tables."""
     if not elsewhere:
         return ()
     places = ((table, (table.schema or database, table.name)) for table in tables)
@@ -144,7 +147,7 @@ def _followed(
 
 
 def _merging(created: str) -> str | None:
-    """What such a table shows, as a query; None where that is not known."""
+    """Return the content of such a table as a query; None if it is unknown."""
     found = _UNION.search(created)
     names = re.findall(r"(?:`(?:[^`]|``)+`\.?)+", found["names"]) if found else []
     return " UNION ALL ".join(f"SELECT * FROM {name}" for name in names) or None
@@ -158,20 +161,20 @@ def _grouped(rows: Iterable[Row], width: int) -> _Grouped:
 
 
 def _parts(rows: list[Row]) -> Iterable[list[Row]]:
-    """The rows of each index or key of a table."""
+    """Yield the rows of each index or key of a table."""
     return _grouped(rows, 3).values()
 
 
 def _column(row: Row) -> Column:
     _, _, name, kind, nullable, default, extra, comment, expression = row
     said = str(extra).lower()
-    # Both servers name the kind of a generated column there; MySQL also writes it for a default that is an expression.
+    # Both servers put the kind of a generated column there; MySQL also uses it for a default that is an expression.
     computed = "virtual generated" in said or "stored generated" in said or _text(expression) is not None
     return Column(
         name=str(name),
         type=str(kind),
         nullable=nullable == "YES",
-        # MariaDB writes the word where there is no default.
+        # MariaDB writes the word if there is no default.
         default=None if default == "NULL" else _text(default),
         generated="auto_increment" in said or computed,
         computed=computed,
@@ -209,7 +212,7 @@ def _trigger(row: Row) -> Trigger:
 
 def _routine(rows: list[Row], database: Cell) -> Routine:
     schema, name, kind, *_ = rows[0]
-    # The parameter at place 0 is what a function returns.
+    # The parameter at position 0 is the function's return value.
     named = [_parameter(row) for row in rows if isinstance(row[3], int) and row[3] > 0]
     returns = next((_text(row[6]) for row in rows if row[3] == 0), None)
     return Routine(
@@ -241,7 +244,7 @@ _DECIMAL = (0, 246)
 _JSON = 245
 _BIT = 16
 _BYTES = (249, 250, 251, 252, 253, 254, 255)
-"""Types of text as well, told apart by their character set."""
+"""Types that are also used for text; their character set tells which."""
 _BINARY = 63
 
 _READERS: dict[int, Callable[[str], Cell]] = {
@@ -253,7 +256,7 @@ _READERS: dict[int, Callable[[str], Cell]] = {
 
 
 def cell(raw: bytes | None, kind: int, character_set: int, most: int) -> Cell:
-    """Of a value of more than `most` characters at least one more than that, as text."""
+    """Return a value as a cell; one longer than `most` characters may be cut to text of at least `most` + 1."""
     if raw is None:
         return None
     if kind == _BIT:
@@ -268,7 +271,7 @@ def cell(raw: bytes | None, kind: int, character_set: int, most: int) -> Cell:
 _TIMED_OUT = frozenset({1969, 3024})
 _GONE = frozenset({0, 1053, 1079, 1080, 1927, 2006, 2013, 2014, 2055, 4031})
 _LOCKED = frozenset({1205, 1213})
-# Their quoted words are names, or the statement's own: unknown columns, tables and functions, rights, syntax.
+# Errors whose quoted words are names or part of the statement: unknown columns, tables and functions, rights, syntax.
 _OF_NAMES = frozenset(
     {1044, 1046, 1049, 1052, 1054, 1055, 1060, 1064, 1066, 1109, 1140, 1142, 1143, 1146, 1222, 1227, 1235, 1247, 1248}
     | {1176, 1290, 1305, 1370, 1792, 4166}
@@ -305,7 +308,7 @@ def _said(error: BaseException) -> str:
 
 
 def _number(error: BaseException) -> int | None:
-    """The server's, or one of the client's from 2000 on."""
+    """Return the error number: the server's, or one of the client's from 2000 on."""
     number = error.args[0] if error.args else None
     return number if isinstance(number, int) else None
 
@@ -322,15 +325,17 @@ class Line(Connection):
     server_version: str
 
     def reset(self) -> None:
+        """Reset the session."""
         self._execute_command(_RESET_CONNECTION, b"")
         self._read_ok_packet()
 
     def choose(self, database: str) -> None:
+        """Select a database."""
         driver: Any = self
         driver.select_db(database)
 
     def end(self, other: "Line") -> None:
-        """Of another connection of the same user: what it runs, and itself."""
+        """Kill another connection of the same user and the statement it runs."""
         driver: Any = self
         driver.kill(other.number())
 
@@ -343,7 +348,7 @@ class Line(Connection):
 
 
 class Unread(SSCursor):
-    """A cursor whose rows are still at the server."""
+    """A cursor whose rows are not fetched in advance."""
 
     _result: Any
     connection: Any
@@ -353,14 +358,14 @@ class Unread(SSCursor):
         driver.execute(sql)
 
     def shapes(self) -> list[tuple[int, int]]:
-        """Of each column its type and its character set; none for a statement without rows."""
+        """Return type and character set of each column; None for a statement without rows."""
         return [(field.type_code, field.charsetnr) for field in self._result.fields] if self.description else []
 
     def is_reading(self) -> bool:
         return self._result is not None and self._result.unbuffered_active
 
     def leave(self) -> None:
-        """For a connection that is of no more use."""
+        """Drop the unread rows; the connection cannot be used afterwards."""
         if self._result is not None:
             self._result.unbuffered_active = False
             self._result.has_next = False
@@ -379,7 +384,7 @@ def connect_options(url: URL) -> dict[str, object]:
         "host": url.host or "localhost",
         "port": url.port or _PORT,
         "user": url.username,
-        # The driver would write text as Latin-1, the server reads UTF-8.
+        # The driver would otherwise send text as Latin-1, while the server reads UTF-8.
         "password": str(url.password or "").encode(),
         "database": url.database or None,
         "charset": "utf8mb4",
@@ -395,14 +400,14 @@ def _option(name: str, value: str | tuple[str, ...]) -> object:
 
 
 INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"
-"""Databases that are the server's own."""
+"""The server's own databases."""
 
-# A call without a database means one of these where the server brings no function of that name.
+# A call without a database refers to one of these if the server has no function of that name.
 FUNCTIONS = """
 SELECT DISTINCT lower(routine_name) FROM information_schema.routines
 WHERE routine_type = 'FUNCTION' AND routine_schema = DATABASE()"""
 
-# Views may show what the server itself withholds only in its own tables.
+# Views may show what the server hides only in its own tables.
 VIEWS = f"""
 SELECT lower(table_schema), lower(table_name), lower(view_definition), COALESCE(table_schema = DATABASE(), 0)
 FROM information_schema.views WHERE table_schema NOT IN {INNER} AND view_definition IS NOT NULL"""
@@ -470,7 +475,7 @@ def structure_queries(*, all_databases: bool, is_mariadb: bool) -> dict[str, str
 
 READER = "ullage_reader"
 _SPARE = 3
-"""Connections for each question at one time: one that is ending, one that is beginning, one to end another."""
+"""Connections per concurrent statement: one that is ending, one that is beginning, one to kill another."""
 _READING = frozenset({"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES"})
 _GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO (?P<rest>.+)", re.DOTALL)
 _ROLE = re.compile(r"GRANT (?P<roles>[^()]+?) TO .+", re.DOTALL)
@@ -496,7 +501,7 @@ def probe(found: Mapping[str, list[Row]], limits: Limits) -> Probe:
 def _words(grant: str) -> list[str]:
     found = _GRANT.fullmatch(grant)
     if found is None:
-        # Neither rights nor a role: the line that says which role is active.
+        # Neither rights nor a role, but the line that names the active role.
         role = _ROLE.fullmatch(grant)
         return [] if role is None else [f"may act as {role['roles']}"]
     named = [right.strip() for right in _RIGHTS_COLUMNS.sub("", found["rights"]).split(",")]
@@ -516,19 +521,21 @@ def _setup_sql(databases: list[str], limits: Limits) -> str:
 
 
 def _quoted(name: str) -> str:
-    """In a grant, _ and % stand for any character."""
+    """Return a name quoted for a grant, where _ and % are wildcards."""
     return "`" + re.sub(r"([_%\\])", r"\\\1", name).replace("`", "``") + "`"
 
 
 _KILL_SECONDS = 5
 _ENOUGH = 2**31
-"""Characters of a catalogue's value: all."""
+"""Characters of a catalogue value; enough for any."""
 _MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,IGNORE_SPACE"
-"""Without ANSI_QUOTES, NO_BACKSLASH_ESCAPES and ORACLE, so that the server reads a text as the parser did that judged
-it; and so that `SUM (x)` is the server's own function and none that somebody stored under its name."""
+"""SQL mode without ANSI_QUOTES, NO_BACKSLASH_ESCAPES and ORACLE, so that the server reads a statement as the parser
+that judged it; and so that `SUM (x)` calls the server's own function and not a stored one of that name."""
 
 
 class MySQLSession:
+    """A connection to MySQL or MariaDB."""
+
     def __init__(self, line: Line, address: Address) -> None:
         self._line = line
         self._address = address
@@ -548,7 +555,8 @@ class MySQLSession:
             f"SET NAMES utf8mb4, sql_mode = '{_MODE}', {limit}, sql_select_limit = {most}, "
             f"lock_wait_timeout = {whole}, innodb_lock_wait_timeout = {whole}"
         )
-        # What commits by itself, such as DDL, does so before it is looked at; the session's own mode holds it then.
+        # A statement that commits implicitly, such as DDL, ends the transaction before the server checks whether it may
+        # write; the session's own mode then stops it.
         self._run("SET SESSION TRANSACTION READ ONLY")
         self._run("START TRANSACTION READ ONLY")
 
@@ -566,7 +574,8 @@ class MySQLSession:
         return structure(found, database, created)
 
     def _created(self, schema: str, name: str) -> str:
-        """The statement that makes a table; empty where the server cannot tell, as where a part of it is gone."""
+        """Return the CREATE statement of a table; empty if the server cannot show it, for example because a part is
+        missing."""
         try:
             rows = self._read(f"SHOW CREATE TABLE {quoted('mysql', schema)}.{quoted('mysql', name)}")
         except QueryFailed:
@@ -574,7 +583,7 @@ class MySQLSession:
         return str(rows[0][1])
 
     def functions(self) -> Mapping[str, Stability]:
-        """Only those that users made: the server has no list of its own."""
+        """Return user-defined functions only, since the server has no list of its own."""
         made: dict[str, Stability] = {str(name): "made" for (name,) in self._read(FUNCTIONS)}
         views = self._read(VIEWS)
         shown = showing_views((str(name), str(text)) for _, name, text, _ in views)
@@ -606,7 +615,7 @@ class MySQLSession:
         except pymysql.err.Error as error:
             raise about_question(error, sql) from None
         except RuntimeError:
-            # The driver's word for a server that asks for a file of this machine; it waits for the file now.
+            # The driver's error if the server requests a file of this machine; the server is now waiting for the file.
             self._is_broken = True
             raise QueryFailed("a LOAD DATA LOCAL is not answered", suggestion="use SELECT") from None
 
@@ -624,7 +633,8 @@ class MySQLSession:
             return False
 
     def _is_where_it_was(self) -> bool:
-        """A reset leaves the database that USE chose; without one of its own there is no way back."""
+        """Return whether the session is in its original database: a reset keeps the one that USE chose, and without
+        an original one there is no way back."""
         if self._address.url.database:
             self._line.choose(self._address.url.database)
             return True
@@ -662,7 +672,7 @@ def _connected(address: Address, seconds: float) -> Line:
             program_name="ullage",
         )
     except (pymysql.err.Error, OSError, ValueError) as error:
-        # The cause is dropped: it may know the password.
+        # The cause is dropped because it may contain the password.
         raise not_opened(error, address) from None
 
 

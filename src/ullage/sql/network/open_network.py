@@ -1,6 +1,6 @@
 """Opens the engine for a database URL.
 
-The kind decides which driver is needed; nothing is connected before the first question.
+The URL's scheme decides which driver is needed; nothing is connected before the first statement.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,14 @@ _FEWER_LOCKS = (
 
 
 def network_engine(settings: DatabaseSettings) -> Engine:
+    """Return the engine of a database behind a server."""
     address = Address.of(settings.url)
     pool = Pool(_opener(address), size=settings.limits.concurrency, shown=settings.name)
     return NetworkEngine(pool, dialect=address.dialect, limits=settings.limits)
 
 
 def warning(settings: DatabaseSettings) -> str | None:
-    """What a user must know of a database that is not held by every lock."""
+    """Return what the user must know of a database for which not every lock is in place; None if all are."""
     address = Address.of(settings.url)
     return f"`{settings.name}` ({address.shown}) {_FEWER_LOCKS}" if address.kind == "other" else None
 

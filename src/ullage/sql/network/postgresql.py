@@ -1,19 +1,21 @@
 """The engine for PostgreSQL.
 
-One statement by the extended protocol, which takes no second one, in a transaction that only reads, is always
-rolled back, and leaves nothing in the session. Rows come one at a time, so that as much is held as is kept. What
-may be asked is judged elsewhere.
+Each call runs one statement by the extended protocol, which accepts no second one, in a read-only transaction that is
+always rolled back and leaves nothing in the session. Rows are fetched one at a time, so that only the rows that are
+kept use memory. The guard decides which statements may run.
 
-A fixed number of queries, however many tables there are. Only what the role may read is listed; a partition is part of
-its table. Functions are called with their schema: users may make others that fit better, and these would run here.
+The structure is read by a fixed number of queries, however many tables there are. Only what the role may read is
+listed; a partition is part of its table. The queries call functions with their schema, because users can define others
+that match the arguments better, which would run instead.
 
-A question that PostgreSQL refuses is `QueryFailed` with its SQLSTATE, place and hint; a connection that is no more is
-`SourceFailed`. Its DETAIL is never passed on: it quotes rows.
+An error of a statement is `QueryFailed` with its SQLSTATE, position and hint; a lost connection is `SourceFailed`. The
+error's DETAIL is never passed on, since it quotes rows.
 
-Booleans, numbers, JSON and arrays of these become values; everything else (dates, intervals, ranges, bytes, types of
-the database's own) stays as PostgreSQL writes it, which loses nothing.
+`cell` converts booleans, numbers, JSON and arrays of these to values; everything else (dates, intervals, ranges, bytes,
+the database's own types) stays as PostgreSQL writes it, which loses nothing.
 
-`{1,NULL,"a,b",{…}}` becomes a list of lists. An array that does not begin at one stays text: a list could not say so.
+`array` converts `{1,NULL,"a,b",{…}}` to a list of lists. An array whose first index is not one stays text, since a list
+cannot express that.
 """
 
 import re
@@ -155,7 +157,8 @@ def _catalogue(found: Mapping[str, list[Row]]) -> tuple[Table, ...]:
 
 
 def _foreign(table: Table, columns: list[str], schema: str, name: str) -> Table:
-    """A foreign table whose remote one is called as one of this database, and may be that: it shows what that shows."""
+    """Return a foreign table as a view of the local table with its remote name, since it may be that table and show
+    the same values."""
     if table.parents:
         return replace(table, parents=(*table.parents, f"{schema}.{name}"))
     listed = ", ".join(quoted("postgres", column) for column in columns)
@@ -235,10 +238,10 @@ def _text(value: Cell) -> str | None:
 
 CANCELED = "57014"
 _GONE = ("08", "57P")
-"""Classes of SQLSTATE that end a connection."""
+"""SQLSTATE classes that end a connection."""
 _LOCKED = "55P03"
 _OF_NAMES = "42"
-"""Class of SQLSTATE of syntax, rights and names; values that cannot be converted are of class 22."""
+"""SQLSTATE class of syntax, rights and names; values that cannot be converted are in class 22."""
 _REMEDIES = (
     ("password authentication failed", "Check the user and the password in the database's URL."),
     ("no password supplied", "Put the password into the database's URL."),
@@ -260,7 +263,7 @@ def about_question(error: psycopg.Error, sql: str) -> UllageError:
     hint = diagnostic.message_hint or ""
     if error.sqlstate == _LOCKED:
         hint = LOCKED
-    # What the server quotes where it cannot understand a statement is a name, also one that it completed itself.
+    # If the server cannot resolve a statement, what it quotes is a name, possibly one that it completed itself.
     said = primary if (error.sqlstate or "").startswith(_OF_NAMES) else without_data(primary, sql, '"')
     return QueryFailed(code + said + place, suggestion=hint)
 
@@ -271,7 +274,8 @@ def not_opened(error: psycopg.Error, address: Address) -> UllageError:
     return unreached(address.shown, said, remedy)
 
 
-# For this transaction: types, tables and operators of PostgreSQL's own before whatever users called the same.
+# For this transaction, PostgreSQL's own types, tables and operators take precedence over user-defined ones of the same
+# name.
 OWN_FIRST = """
 SELECT pg_catalog.set_config('search_path', CASE WHEN path OPERATOR(pg_catalog.=) '' THEN 'pg_catalog'
                              ELSE pg_catalog.concat('pg_catalog, ', path) END, true)
@@ -341,8 +345,8 @@ WHERE {_OF_USERS} AND p.prorettype <> 'pg_catalog.trigger'::regtype AND p.proret
   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
 ORDER BY n.nspname, p.proname, p.oid"""
 
-# Every relation of users, whether or not the role may read it: a view reads with its owner's rights. With nothing but
-# PostgreSQL's own schema on the path, all other names in a view's definition stand with their schema.
+# All user relations, whether or not the role may read them, because a view reads with its owner's rights. With only
+# PostgreSQL's own schema in the path, all other names in a view's definition include their schema.
 _QUALIFIED = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true)"
 _EVERY_TABLE = r"""
 SELECT c.oid::int8, n.nspname, c.relname, c.relkind IN ('v', 'm'),
@@ -389,14 +393,14 @@ def _extends(catalogue: str, thing: str) -> str:
     )
 
 
-# PostgreSQL prefers what fits the arguments best, wherever it lies: so a function of somebody's making counts under the
-# name of one that PostgreSQL brings, where a call without a schema can reach it. A row takes the name of a function of
-# one argument for a column that it has not. An operator counts where it can be meant by values of ordinary types. A
-# cast to an enumeration runs nothing, unless somebody made one.
+# PostgreSQL chooses the function that matches the arguments best, in whichever schema it is. Therefore a user-defined
+# function counts under the name of a built-in one if a call without a schema can reach it. A name after a row calls a
+# function of one argument if the row has no such column. An operator counts if it can apply to values of ordinary
+# types. A cast to an enumeration runs nothing, unless a user defined one.
 #
-# Views that show what other sessions run, which the server withholds itself only in its own tables: those that read the
-# text in them, those that call the functions below, and all that read such a view. There is no record of who calls a
-# function of PostgreSQL's own but the view's rule itself.
+# Views that show what other sessions run, which the server hides only in its own tables: those that read the text in
+# them, those that call the functions below, and all that read such a view. PostgreSQL records the use of its built-in
+# functions only in the view's rule.
 _SHOWING_STATEMENTS = """
   SELECT r.ev_class AS view FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class
   WHERE v.relnamespace <> 'pg_catalog'::regnamespace AND v.relname <> 'pg_stat_statements' AND (EXISTS (
@@ -484,11 +488,11 @@ def _cells_text(text: str) -> str:
 
 
 def _element(reader: _Reader) -> Callable[[str], Json]:
-    """Decimals may stand inside of lists, since whoever writes them writes every digit."""
+    """Return the converter of an array's elements; decimals are allowed, since every digit of them is written out."""
     return cast("Callable[[str], Json]", reader)
 
 
-# By type: the type's own number in pg_type, and that of its arrays.
+# By type: the type's OID in pg_type, and that of its arrays.
 _TYPES: tuple[tuple[int, int, _Reader], ...] = (
     (16, 1000, _truth),
     (20, 1016, whole),
@@ -525,10 +529,10 @@ _ELEMENTS = {of_arrays: _element(reader) for _, of_arrays, reader in _TYPES}
 
 
 def cell(raw: bytes | None, kind: int, most: int) -> Cell:
-    """Of a value of more than `most` characters at least one more than that, as text."""
+    """Return a value as a cell; one longer than `most` characters may be cut to text of at least `most` + 1."""
     if raw is None:
         return None
-    # A character has at most four bytes; those of a database without an encoding may be of any.
+    # A character has at most four bytes; in a database without an encoding, bytes may be arbitrary.
     text = raw[: 4 * most + 4].decode("utf-8", "replace")
     if len(text) > most:
         return text
@@ -539,22 +543,24 @@ def cell(raw: bytes | None, kind: int, most: int) -> Cell:
 
 _CANCEL_SECONDS = 5.0
 _LEAST_CONNECT_SECONDS = 2
-"""Less, and libpq takes it for that."""
+"""Minimum of the connection time-out, because libpq rounds smaller values up to it."""
 _ENOUGH = 2**31
-"""Characters of a catalogue's value: all."""
+"""Characters of a catalogue value; enough for any."""
 _LARGE = 1 << 24
-"""Bytes of a value."""
+"""Bytes from which a value is large."""
 _ROWS = (pq.ExecStatus.SINGLE_TUPLE, pq.ExecStatus.TUPLES_OK)
 _COPYING = (pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH)
 
 
 class PostgreSQLSession:
+    """A connection to PostgreSQL."""
+
     def __init__(self, connection: "psycopg.Connection[tuple[object, ...]]") -> None:
         self._connection = connection
         self._ends = 0.0
         self._is_streaming = False
         self._is_swollen = False
-        """Whether a row came for which the driver made its buffer large; it makes it no smaller again."""
+        """Whether a row arrived for which the driver enlarged its buffer, which it never shrinks again."""
 
     @classmethod
     def open(cls, address: Address, seconds: float) -> "PostgreSQLSession":
@@ -568,13 +574,13 @@ class PostgreSQLSession:
         try:
             return cls(psycopg.connect(**wanted, autocommit=True, prepare_threshold=None))
         except psycopg.Error as error:
-            # The cause is dropped: it knows the whole connection string.
+            # The cause is dropped because it contains the whole connection string.
             raise not_opened(error, address) from None
 
     def begin(self, seconds: float, rows: int | None) -> None:
         self._ends = time.monotonic() + seconds
         self._is_streaming = False
-        # A server that converts nothing would refuse to send what is no UTF-8.
+        # A server that converts no encodings would refuse to send text that is not UTF-8.
         encoding = "UTF8" if self._connection.info.parameter_status("server_encoding") != "SQL_ASCII" else "SQL_ASCII"
         with self._failing(""):
             self._connection.execute(_beginning(seconds, encoding).encode())
@@ -618,7 +624,7 @@ class PostgreSQLSession:
             yield tuple(cell(value, kind, most) for value, kind in zip(values, kinds, strict=True))
 
     def _results(self, sql: str) -> Generator[pq.abc.PGresult]:
-        """Results of one row each, and one without rows at the end, if it is a statement that has rows at all."""
+        """Yield one result per row and an empty one at the end, if the statement returns rows."""
         connection = self._connection.pgconn
         connection.send_query_params(_encoded(sql), None)
         connection.set_single_row_mode()
@@ -642,7 +648,7 @@ class PostgreSQLSession:
                 raise late() from None
             if is_loss(error, is_closed=self._connection.closed):
                 raise lost() from None
-            # The cause is dropped: its DETAIL quotes rows.
+            # The cause is dropped because its DETAIL quotes rows.
             raise about_question(error, sql) from None
 
     def clean(self) -> bool:
@@ -681,8 +687,11 @@ class PostgreSQLSession:
 
 
 def _beginning(seconds: float, encoding: str) -> str:
-    """The parser that judged the statement reads quotes as the standard does, and so must PostgreSQL. SELECT takes a
-    snapshot, after which no statement can make the transaction one that writes."""
+    """Return the statements that begin a transaction.
+
+    They make PostgreSQL read quotes by the standard, as the parser that judged the statement does. A SELECT takes a
+    snapshot, after which no statement can make the transaction writable.
+    """
     limit = max(1, round(seconds * 1000))
     return (
         "BEGIN READ ONLY; SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY; "
@@ -696,7 +705,8 @@ def _beginning(seconds: float, encoding: str) -> str:
 
 
 def _encoded(sql: str) -> bytes:
-    """libpq would stop at a zero, and so run something else than what was judged."""
+    """Encode a statement; refuse a zero byte, at which libpq would stop and so run something other than what was
+    judged."""
     if "\0" in sql:
         raise QueryFailed("the statement holds a zero character", suggestion="leave it out")
     return encoded(sql)

@@ -1,10 +1,10 @@
 """Rights of a PostgreSQL role, and the SQL that sets up a read-only one.
 
-Its rights by whatever way: its own, those of PUBLIC, those of roles it may become. A superuser's are not counted
-up.
+`probe` reports the role's rights from any source: its own, those of PUBLIC, and those of roles that it may become. The
+rights of a superuser are not enumerated.
 
-Text for a person to read, complete and run. Rights that everybody has are taken from everybody, as PostgreSQL has no
-way to refuse one role what PUBLIC may; each of these says whom it touches.
+`setup_sql` returns text for a person to read, complete and run. It revokes rights from PUBLIC, because PostgreSQL
+cannot deny one role what PUBLIC may do; each such statement says which roles it affects.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,12 @@ LARGE_OBJECTS = (
     *("lo_creat", "lo_create", "lo_from_bytea", "lo_put", "lo_unlink"),
     *("lo_truncate", "lo_truncate64", "lowrite", "lo_import", "lo_export"),
 )
-"""Functions that make or change large objects; PostgreSQL lets them run in a transaction that only reads."""
+"""Functions that create or change large objects; PostgreSQL allows them in a read-only transaction."""
 _SPARE = 2
-"""Connections for each question at one time: one that is ending, one that is beginning."""
+"""Connections per concurrent statement: one that is ending, one that is beginning."""
 
 _TEMPORARY = "2GB"
-"""Of the server's disk, for sorting and the like, by one session; only a superuser can set it for a role."""
+"""Limit of the server's disk space for sorting and the like in one session; only a superuser can set it for a role."""
 
 
 def setup_sql(facts: Iterable[Row], limits: Limits) -> str:
@@ -91,11 +91,11 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# For this transaction: nothing that users made is found under a name without its schema.
+# For this transaction: no user-defined object is found under a name without its schema.
 OWN_ONLY = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true)"
 
 _NAMED = 3
-"""Tables, schemas or functions named of each right; the rest is counted."""
+"""Tables, schemas or functions named for each right; the rest are counted."""
 
 _MINE = """
 WITH mine AS MATERIALIZED (
@@ -163,7 +163,7 @@ FROM mine"""
 
 _SIGNATURE = "format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid))"
 
-# Such a function acts as another role, on another server or as the server's own user, in whatever transaction.
+# Such a function acts as another role, on another server or as the server's own user, in any transaction.
 _REACHING = f"""
 SELECT n.nspname, p.proname, p.oid, {_SIGNATURE},
        CASE WHEN p.proname LIKE 'dblink%' THEN 'which reaches other servers'
@@ -192,7 +192,7 @@ WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ({", ".join(f
 ORDER BY 1"""
 )
 
-# What everybody may do and a role that only reads would inherit; and whose tables there are to come.
+# Rights of PUBLIC, which a read-only role would inherit, and the owners of future tables.
 _PUBLIC = f"""
 SELECT 'temporary', current_database()::text, NULL::text
 WHERE has_database_privilege('public', current_database(), 'TEMPORARY')

@@ -1,5 +1,5 @@
 """The worker process that reads database files.
 
-It runs by itself, with the standard library and DuckDB's, so that it starts at once and nothing of Ullage is in its
-memory. `__main__.py` is the program; the rest imports only its own siblings.
+It runs on its own, with only the standard library and DuckDB, so that it starts quickly and has none of Ullage's
+memory. `__main__.py` is the program; the other modules import only each other.
 """

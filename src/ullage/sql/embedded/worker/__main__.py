@@ -1,7 +1,7 @@
 """Entry point of the worker process.
 
-Run by its path. Takes the two pipes for itself before anything else is loaded, so that whatever an engine prints falls
-into nothing instead of into the middle of an answer.
+It is run by its path. It duplicates the two pipes before anything else is loaded, so that any output of an engine is
+discarded instead of corrupting an answer.
 """
 
 import importlib
@@ -13,7 +13,7 @@ _NAME = "ullage_worker"
 
 
 def _take(number: int, flags: int) -> int:
-    """A private copy of a descriptor, whose old number leads nowhere from here on."""
+    """Return a private duplicate of a descriptor, and redirect the old number to the null device."""
     taken = os.dup(number)
     nothing = os.open(os.devnull, flags)
     os.dup2(nothing, number)
@@ -22,7 +22,7 @@ def _take(number: int, flags: int) -> int:
 
 
 def _know_siblings() -> None:
-    """The files beside this one become a package that is found by nothing but its path."""
+    """Make the files beside this one a package that can be imported only from its path."""
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would be loaded for this alone
     package = ModuleType(_NAME)
     package.__path__ = [here]
@@ -39,7 +39,7 @@ def main() -> None:
     source, sink = os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
     confine = _load("confine").confine
     _load("worker_loop").serve(source, sink, confine=confine, when_alone=_end)
-    # By itself it would wait for the thread that still listens for a question.
+    # A normal exit would wait for the thread that still reads from the pipe.
     _end()
 
 

@@ -10,12 +10,13 @@ import sys
 __all__ = ["confine"]
 
 _RESERVED = 2 << 30
-"""Addresses that DuckDB reserves without using them, above the memory it is given."""
+"""Address space that DuckDB reserves without using it, beyond its memory limit."""
 
 _NICE = 5
 
 
 def confine(*, memory: int, file_bytes: int) -> None:
+    """Limit this process's memory, written files, core dumps and priority."""
     if sys.platform == "win32":
         return
     import resource
@@ -27,6 +28,6 @@ def confine(*, memory: int, file_bytes: int) -> None:
         (resource.RLIMIT_DATA, memory),
         (resource.RLIMIT_AS, memory + _RESERVED),
     ):
-        # Where it is already lower, or the system does not know it, there is nothing to set.
+        # Nothing to do if the limit is already lower, or the system does not support it.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(limit, (value, value))

@@ -1,21 +1,20 @@
 """The worker's side of DuckDB.
 
-One, of a kind that reads, by DuckDB's own parser. Stops whatever could leave something behind in the session or the
-server: temporary tables, settings, variables, prepared statements, checkpoints. What a reading statement then reaches
-for is stopped by the database's own settings.
+`refuse_unless_reading` accepts a single statement of a kind that reads, according to DuckDB's own parser. It stops
+anything that could leave a trace in the session or on the server: temporary tables, settings, variables, prepared
+statements, checkpoints. What a reading statement may reach is limited by the database's settings.
 
-By a database opened anew for each question, read-only, with nothing outside it within reach and no setting left to
-change. Two statements are refused, and so is any that is not of a reading kind. DuckDB lets nobody read a file while
-another process writes it.
+`duckdb_file` opens the database anew for each statement, read-only, without access to anything outside it and with its
+settings locked. Two statements are refused, and so is any that does not read. DuckDB allows no process to read a file
+while another writes it.
 
-Statements whose values DuckDB writes as text itself, where Python has no type for them.
+`rendered` casts columns to text if Python has no type for their values. Python's dates end at the year 9999 and have no
+infinity, its times have no nanoseconds, its intervals no months, and its floats are doubles. Such columns are returned
+as the text that DuckDB writes, also inside lists and structures, which reads back as the same value.
 
-Python's dates end at the year 9999 and know no infinity, its times have no nanoseconds, its intervals no months, and
-its floats are doubles. A statement with such columns is asked for as the text that DuckDB writes, inside lists and
-structures too, which reads back as the same value.
-
-Only what it calls: a zone by its name, and a time put into it. The zones are the standard library's; where the system
-has none of that name, a time is shown in UTC, which it is in as it arrives.
+DuckDB imports a time zone package; a stand-in provides the only parts it uses, a zone by name and a time converted to
+it. The zones are the standard library's; if the system does not know the name, a time is shown in UTC, in which it
+arrives.
 """
 
 import os.path
@@ -96,7 +95,7 @@ def _is_reading(statement: Statement, parse: Callable[[str], Sequence[Some]]) ->
         case "SELECT":
             return True
         case "MULTI":
-            # A PIVOT first finds its columns; DuckDB counts that as several statements.
+            # A PIVOT first determines its columns, which DuckDB counts as several statements.
             return _PIVOT.match(statement.query) is not None
         case "PRAGMA":
             named = _PRAGMA.match(statement.query)
@@ -114,7 +113,7 @@ def _explains_reading(query: str, parse: Callable[[str], Sequence[Some]]) -> boo
 
 
 _ADVICE = "\n\nPossible solutions"
-"""What follows it speaks of settings that cannot be changed here."""
+"""The text after it is advice on settings that cannot be changed here."""
 
 
 @contextmanager
@@ -145,16 +144,16 @@ _SAME = frozenset(
     usmallint utinyint uuid varchar
     """.split()  # noqa: SIM905
 )
-"""Types whose values Python holds whole, by DuckDB's ids."""
+"""DuckDB type ids whose values Python represents exactly."""
 
 
 def rendered(query: str, columns: Sequence[str], types: Sequence[Any]) -> str | None:
-    """The query with its columns cast to what can be held; None where it needs no change.
+    """Return the query with columns cast to types that Python represents exactly; None if it needs no change.
 
     Args:
-        query: One SELECT.
-        columns: The names of its columns.
-        types: Their types, as `DuckDBPyRelation.types` has them.
+        query: one SELECT.
+        columns: the names of its columns.
+        types: their types, as in `DuckDBPyRelation.types`.
     """
     shown = [_shown(place, kind) for place, kind in enumerate(types, 1)]
     if not any(shown):
@@ -176,7 +175,7 @@ def _shown(place: int, kind: Any) -> str | None:  # noqa: ANN401 - a type of Duc
 
 
 def _kind(kind: Any, of_float: str) -> str | None:  # noqa: ANN401
-    """The type to cast to, with another one for floats; None where the type may stay."""
+    """Return the type to cast to, `of_float` for floats; None if the type needs no cast."""
     name = str(kind.id)
     if name in _SAME:
         return None
@@ -240,7 +239,7 @@ _STABILITIES = {"CONSISTENT": "immutable", "CONSISTENT_WITHIN_QUERY": "stable"}
 _ORDER = ("immutable", "stable", "volatile")
 _WORD = re.compile(r"\w+")
 _ONLY_FAILS = {"error"}
-"""Counted as an effect by DuckDB, because it must not be left out."""
+"""Functions that DuckDB counts as having side effects only so that they are not optimised away."""
 
 Found = dict[str, Any]
 
@@ -258,8 +257,11 @@ def structure(connection: duckdb.DuckDBPyConnection) -> Described:
 
 
 def functions(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Table functions, of which DuckDB says nothing, count as volatile, save the few that are scalar ones as well; so
-    do a user's macros, whatever they are named after."""
+    """Return the stability of functions by name.
+
+    Table functions, for which DuckDB states none, count as volatile, except the few that are also scalar functions; so
+    do users' macros, whatever their name.
+    """
     known: dict[str, str] = {}
     for name, stability, has_effects in connection.execute(_TOLD).fetchall():
         found = "volatile" if has_effects else _STABILITIES.get(stability, "volatile")
@@ -273,7 +275,7 @@ def functions(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 
 def _of_macro(definition: str, known: dict[str, str]) -> str:
-    """DuckDB's own macros are as stable as what they are written in; a user's may read anything."""
+    """Return the stability of a macro: that of its definition for DuckDB's own; a user's macro may read anything."""
     named = set(_WORD.findall(definition.lower())) - _ONLY_FAILS
     return "volatile" if any(known.get(word) == "volatile" for word in named) else "stable"
 
@@ -334,7 +336,7 @@ ZONES = ModuleType("pytz")
 ZONES.timezone = _zone  # pyright: ignore[reportAttributeAccessIssue]
 
 _SHARE = 0.6
-"""Of the process's memory that DuckDB may plan with; it does not count all that it takes."""
+"""Share of the process's memory limit given to DuckDB, which does not count all that it uses."""
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -351,7 +353,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 
 def duckdb_file(path: str, *, memory: int) -> Source:
-    # DuckDB asks this package for time zones, and fails where it is not installed.
+    # DuckDB imports this package for time zones, and fails if it is not installed.
     sys.modules["pytz"] = ZONES
     settings = {"memory_limit": f"{int(memory * _SHARE) >> 20}MiB", **_SETTINGS}
 
@@ -381,7 +383,7 @@ def _asked_of(connection: duckdb.DuckDBPyConnection, asked: Asked, send: Send) -
     statement = refuse_unless_reading(asked.sql, connection.extract_statements)
     as_text = None
     if statement.type.name == "SELECT":
-        # Binds the statement, and runs nothing.
+        # Binds the statement without running it.
         relation = connection.query(statement.query)
         as_text = rendered(statement.query, relation.columns, relation.types)
     connection.execute(statement if as_text is None else as_text)

@@ -1,19 +1,20 @@
 """The worker's side of SQLite.
 
-SQLite asks before it compiles each step of a statement; the answer is yes for what stands here and no for the rest.
-Stops every write, every attached file, every setting, every function that is not known to be harmless, whatever the
-text looked like. It knows nothing of time or size.
+SQLite's authorizer asks before it compiles each step of a statement; `is_allowed` permits what is listed here and
+denies the rest. That stops every write, every attached file, every setting and every function that is not known to be
+harmless, whatever the text looked like. It does not limit time or size.
 
-By a new connection for each question, under every lock. The file is never made, and never taken for one that nobody
-else writes. A database in write-ahead-log mode needs its `-shm` file: SQLite makes that beside it where it is missing,
-which is the one thing that can be written.
+`sqlite_file` opens a new connection for each statement, under every lock. The file is never created, and never opened
+as immutable, since others may write it. A database in write-ahead-log mode needs its `-shm` file; SQLite creates a
+missing one beside the database, which is the only thing that can be written.
 
-Read-only by SQLite's own switches, with every step of a statement judged, every size bounded, and a clock that is
-looked at while it works. One call that takes long in itself cannot be ended from inside; the process can.
+`lock` makes a connection read-only by SQLite's own switches, with every step authorized and every size limited;
+`set_clock` checks the deadline while SQLite works. A single long call cannot be interrupted from inside, but the
+process can be killed.
 
-Read from its own catalogue by bound names, never by composing a statement from them.
+`structure` reads SQLite's catalogue with bound names, never with names put into a statement.
 
-As the only table of a database that has no file, made anew for each question, then locked as a file is.
+`SqliteTable` has only one table, in a database without a file, created for each statement and then locked like a file.
 """
 
 import contextlib
@@ -69,7 +70,7 @@ _ABOUT_A_NAME = frozenset(
         "table_xinfo",
     }
 )
-"""Pragmas whose argument says what to look at, not what to set."""
+"""Pragmas whose argument selects what to read, not a value to set."""
 
 _PRAGMAS = _ABOUT_A_NAME | {
     "application_id",
@@ -100,10 +101,11 @@ _TELLING = frozenset(
     writable_schema
     """.split()  # noqa: SIM905
 )
-"""Pragmas that tell how the connection is set when nothing is given, and are no tables."""
+"""Pragmas that return a setting of the connection when used without a value, and are not tables."""
 
 TOUCHED = ("json_each", "json_tree", *(f"pragma_{name}" for name in sorted(_PRAGMAS)))
-"""Tables that SQLite makes when they are first named, which looks like a write; so they are named beforehand."""
+"""Tables that SQLite creates when they are first named, which looks like a write; they are therefore named in
+advance."""
 
 _NAMES = """
     -> ->> abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling changes char coalesce concat concat_ws
@@ -120,11 +122,11 @@ _NAMES = """
     total total_changes trim trunc typeof unhex unicode unistr unistr_quote unixepoch unlikely upper zeroblob
 """
 _FUNCTIONS = frozenset(_NAMES.split())
-"""Those of SQLite itself, FTS5 among them, that neither write nor reach outside."""
+"""Functions of SQLite itself, FTS5 included, that neither write nor reach outside."""
 
 
 def is_allowed(action: int, first: str | None, second: str | None) -> bool:
-    """Called for each step, with the names that SQLite gives for it."""
+    """Return whether a step of a statement is allowed, by SQLite's action code and names."""
     if action == sqlite3.SQLITE_FUNCTION:
         return (second or "").lower() in _FUNCTIONS
     if action == sqlite3.SQLITE_PRAGMA:
@@ -220,7 +222,7 @@ def _read(connection: sqlite3.Connection, sql: str, *names: str) -> Found:
 
 
 def _estimates(connection: sqlite3.Connection) -> dict[str, int]:
-    """What ANALYZE found; nothing where it never ran."""
+    """Return the row counts that ANALYZE stored; empty if it never ran."""
     with contextlib.suppress(sqlite3.OperationalError):
         return {found["tbl"]: found["rows"] for found in _read(connection, _ROWS)}
     return {}
@@ -246,7 +248,7 @@ def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
             column["expression"] = expressions.get(column["name"].lower())
     key = [column["name"] for column in sorted(columns, key=lambda one: one["key"]) if column["key"]]
     for column in columns if len(key) == 1 and not found["is_clustered"] else ():
-        # Such a column is the row's own number, which SQLite gives where none is said.
+        # Such a column is the row id, which SQLite assigns if no value is given.
         if column["key"] and column["type"].upper() == "INTEGER":
             column.update(generated=True, nullable=False)
     return {
@@ -265,7 +267,7 @@ def _nothing(name: str) -> Described:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[Described]:
-    """None where a view names what is no longer there."""
+    """Return the columns; empty if a view names something that no longer exists."""
     with contextlib.suppress(sqlite3.OperationalError):
         return [
             {
@@ -330,7 +332,7 @@ _WITHIN_A_STATEMENT = frozenset(
         "unixepoch",
     }
 )
-"""Those that tell the time, or what the connection has done; SQLite's own flag does not tell them from the others."""
+"""Functions of the time or the connection's activity; SQLite's own flag does not distinguish them from the others."""
 
 _SEARCHED = re.compile(r"CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 """Full-text tables, whose search may be written as a call in FROM."""
@@ -339,6 +341,7 @@ _ORDER = ("immutable", "stable", "volatile")
 
 
 def functions(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the stability of functions by name."""
     found: dict[str, str] = {}
     rows = connection.execute("SELECT lower(name), type, flags FROM pragma_function_list")
     for name, kind, flags in rows.fetchall():
@@ -349,7 +352,7 @@ def functions(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def _stability(name: str, kind: str, flags: int) -> str:
-    """A function that no statement may use is the least stable, whatever its flags say."""
+    """Return a function's stability; one that no statement may use is volatile, whatever its flags are."""
     if flags & _DIRECT_ONLY or not is_allowed(sqlite3.SQLITE_FUNCTION, None, name):
         return "volatile"
     if name in _WITHIN_A_STATEMENT:
@@ -359,10 +362,10 @@ def _stability(name: str, kind: str, flags: int) -> str:
 
 
 _OF_A_SEARCH = frozenset({"bm25", "highlight", "match", "matchinfo", "offsets", "snippet"})
-"""By what a full-text table holds, and by nothing else."""
+"""Functions that depend only on the content of a full-text table."""
 
 _STEPS = 20_000
-"""Of SQLite's machine between two looks at the clock."""
+"""Virtual machine instructions between two checks of the deadline."""
 
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1 << 27,
@@ -380,12 +383,12 @@ _LIMITS = {
 }
 
 _SWITCHES = ("query_only=ON", "trusted_schema=ON", "cell_size_check=ON", "temp_store=MEMORY", "mmap_size=0")
-"""Views may use JSON functions and full-text tables, which an untrusted schema may not: every function in a view is
-judged by `_authorize` as those of a statement are."""
+"""`trusted_schema` is on so that views may use JSON functions and full-text tables; `_authorize` judges every
+function in a view like those of a statement."""
 
 
 def set_memory(connection: sqlite3.Connection, most: int) -> None:
-    """Holds for the whole process, wherever the system's own limit does not."""
+    """Limit SQLite's memory for the whole process, in case the system does not enforce its own limit."""
     connection.execute(f"PRAGMA hard_heap_limit={most}")
 
 
@@ -394,7 +397,7 @@ def set_clock(connection: sqlite3.Connection, deadline: float) -> None:
 
 
 def lock(connection: sqlite3.Connection) -> None:
-    """From here on the connection reads one moment of the database, and does nothing else."""
+    """Lock the connection, which from now on reads one snapshot of the database and does nothing else."""
     for switch in _SWITCHES:
         connection.execute(f"PRAGMA {switch}")
     for limit, value in _LIMITS.items():
@@ -413,16 +416,16 @@ def _touch(connection: sqlite3.Connection) -> None:
     names = [row[0] for row in made_here.fetchall()]
     for name in (*TOUCHED, *names):
         quoted = name.replace('"', '""')
-        # An older SQLite has not all of them, and a table whose module is not here cannot be read in any case.
+        # An older SQLite lacks some of them, and a table whose module is missing cannot be read in any case.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')
 
 
 _FILE_BYTES = 8 << 20
-"""Of the `-shm` file, for a log of a million pages."""
+"""Maximum size of the `-shm` file, for a log of a million pages."""
 
 _WAITED = 0.8
-"""Of the time that is left, at most, for a lock that another holds; then there is time to say so."""
+"""Maximum share of the remaining time to wait for another connection's lock, so that time is left to report it."""
 
 
 def _connect(uri: str, deadline: float, memory: int) -> sqlite3.Connection:
@@ -462,6 +465,8 @@ def _text(data: bytes) -> str:
 
 
 class SqliteTable:
+    """Rows as tables of a database in memory."""
+
     file_bytes = 0
 
     def __init__(self, *, memory: int) -> None:
@@ -469,7 +474,7 @@ class SqliteTable:
         self._connection: sqlite3.Connection | None = None
         self._insert = ""
         self._failure: Failure | None = None
-        """Of the loading; told when the question comes."""
+        """Error of loading the rows, reported with the statement."""
 
     def take(self, message: Message) -> None:
         try:
@@ -492,7 +497,7 @@ class SqliteTable:
         raise Failure("query", f"a table does not take `{message['do']}`")
 
     def _begin(self, message: Message) -> None:
-        """Make the table that the next rows go to: `result` in a new database, or one beside it by its name."""
+        """Create the table that the next rows go to: `result` in a new database, or a further one by its name."""
         table = message.get("table")
         if table is None or self._connection is None:
             self._forget()

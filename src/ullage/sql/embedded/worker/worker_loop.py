@@ -1,7 +1,7 @@
-"""Answers the questions of the process that started this worker, one after the other.
+"""Runs the statements that the parent process sends, one after the other.
 
-The first message says which file is to be read and within which memory; each other is a question. After every
-answer the connection is gone, and with it everything a statement could have left behind.
+The first message names the file to read and the memory limit; each later one is a request. After every answer the
+connection is closed, and with it anything that a statement could have left behind.
 """
 
 import sys
@@ -82,7 +82,7 @@ def _failing_as_told() -> Generator[None]:
         raise
     except MemoryError as error:
         raise Failure("memory", "the question needs more memory than there is for one") from error
-    except Exception as error:  # a statement that nobody foresaw must not end the process
+    except Exception as error:  # an unforeseen statement must not end the process
         raise Failure("query", f"{type(error).__name__}: {error}") from error
 
 

@@ -1,21 +1,21 @@
 """Messages between Ullage and a worker process.
 
-In frames: four bytes that say how many follow, then JSON. A thread of its own reads, so that the end of the other
-side is noticed in the middle of a statement; the engines let it run while they work.
+A `Pipe` sends frames: four bytes with the length, then JSON. A separate thread reads, so that the end of the other
+process is noticed while a statement runs; the engines release the interpreter lock meanwhile.
 
-So many rows, so many characters of a value, so many bytes in all, and nothing after the deadline. Rows are taken one at
-a time and sent in frames, so that neither side ever holds more than a frame of what is not wanted. Where rows come from
-is not known here.
+`answer` sends rows within limits of number, characters per value, total bytes and time. Rows are taken one at a time
+and sent in frames, so that neither side buffers more than one frame beyond the limit.
 
-As JSON. What JSON has not becomes text: dates and times as ISO 8601 writes them, with a blank between the two, bytes as
-`0x…`, infinities by name. A decimal is marked, because a float would round it, and so is an object, because a mark is
-one. Inside lists and objects a decimal is text.
+`travelling` converts values to JSON. What JSON lacks becomes text: dates and times in ISO 8601 with a blank between the
+two, bytes as `0x…`, infinities by name. A decimal is marked, because a float would round it, and so is an object,
+because a mark is an object too. Inside lists and objects a decimal is text.
 
-Each question by a connection of its own, and only where there is a file. What a connection is and which locks it has,
-each engine knows.
+A `PlainFile` opens a connection of its own for each request, and only if the file exists. Each engine defines its
+connections and their locks.
 
-SQLite keeps a table's checks, a trigger's occasion and a view's query only as text. This reads words, not grammar: the
-engine has accepted the text long before.
+`checks`, `computations`, `occasion` and `query_of` extract what SQLite stores only as text: a table's checks and
+generated columns, a trigger's timing and event, and a view's query. They read words, not grammar, since the engine has
+already accepted the text.
 """
 
 import json
@@ -61,11 +61,11 @@ class Asked(NamedTuple):
     sql: str
     rows: int
     cell: int
-    """Characters of one value."""
+    """Maximum characters of one value."""
     bytes: int
-    """Of all rows as they travel."""
+    """Maximum bytes of all rows in transfer format."""
     deadline: float
-    """By the monotonic clock of this process."""
+    """Time on the monotonic clock of this process."""
 
     @classmethod
     def read(cls, message: Message) -> "Asked":
@@ -79,10 +79,10 @@ class Asked(NamedTuple):
 
 
 Kind = Literal["query", "source", "deadline", "memory"]
-"""The statement's fault, the file's, time's, or memory's; after the last the process ends."""
+"""What failed: the statement, the file, the deadline, or the memory limit, after which the process ends."""
 
 _MOST = 1_500
-"""Characters of an engine's words; some repeat the whole statement."""
+"""Maximum characters of an engine's message; some repeat the whole statement."""
 
 
 class Failure(Exception):
@@ -91,14 +91,14 @@ class Failure(Exception):
         self.kind: Kind = kind
         self.text = text if len(text) <= _MOST else text[:_MOST] + "…"
         self.code = code
-        """The engine's own, such as `SQLITE_ERROR`."""
+        """The engine's own error code, such as `SQLITE_ERROR`."""
 
 
 Travelling = None | bool | int | float | str | list["Travelling"] | dict[str, "Travelling"]
 
 
 def travelling(value: object, most: int) -> tuple[Travelling, bool]:
-    """The value and whether it was cut to `most` characters."""
+    """Return a value in transfer format, and whether it was cut to `most` characters."""
     if isinstance(value, (bytes, bytearray)):
         return _bytes(value, most)
     if isinstance(value, Decimal) and value.is_finite():
@@ -164,7 +164,7 @@ _WORDS = re.compile(
 
 class _Word(NamedTuple):
     text: str
-    """In upper case, or as it is where it is quoted."""
+    """In upper case, or unchanged if it is quoted."""
     start: int
     end: int
 
@@ -177,14 +177,14 @@ def _words(text: str) -> Iterator[_Word]:
 
 
 def checks(text: str) -> list[str]:
-    """`CHECK (…)` as they stand in a CREATE TABLE."""
+    """Return each `CHECK (…)` of a CREATE TABLE as written."""
     words = list(_words(text))
     openings = (at for at, word in enumerate(words[:-1]) if word.text == "CHECK" and words[at + 1].text == "(")
     return [text[words[at].start : _closing(words, at + 1)] for at in openings]
 
 
 def computations(text: str) -> dict[str, str]:
-    """The expressions of generated columns in a CREATE TABLE, by the columns' names in lower case."""
+    """Return the expressions of generated columns in a CREATE TABLE, by column name in lower case."""
     words = list(_words(text))
     found: dict[str, str] = {}
     depth, begins = 0, False
@@ -210,7 +210,7 @@ def _closing(words: list[_Word], opening: int) -> int:
 
 
 def occasion(text: str) -> tuple[str, str | None]:
-    """A trigger's timing and event; BEFORE is what SQLite takes where nothing is said."""
+    """Return a trigger's timing and event; BEFORE is SQLite's default."""
     words = [word.text for word in _words(text)]
     head = words[: words.index("ON")] if "ON" in words else words
     event = next((word for word in head if word in ("INSERT", "UPDATE", "DELETE")), None)
@@ -220,7 +220,7 @@ def occasion(text: str) -> tuple[str, str | None]:
 
 
 def query_of(text: str) -> str:
-    """What follows the AS of a CREATE VIEW."""
+    """Return what follows AS in a CREATE VIEW."""
     depth = 0
     for word in _words(text):
         depth += (word.text == "(") - (word.text == ")")
@@ -231,7 +231,7 @@ def query_of(text: str) -> str:
 
 _LENGTH = struct.Struct(">I")
 _AHEAD = 4
-"""Frames that are read before they are wanted; more would pile up in memory."""
+"""Frames read in advance; the limit bounds memory."""
 
 
 class Pipe:
@@ -243,7 +243,7 @@ class Pipe:
         threading.Thread(target=self._read, daemon=True).start()
 
     def receive(self, patience: float | None = None) -> Message | None:
-        """None where the other side has gone, or has said nothing for so many seconds."""
+        """Return the next message; None if the other process has ended, or sent nothing for `patience` seconds."""
         try:
             return self._waiting.get(timeout=patience)
         except queue.Empty:
@@ -271,11 +271,11 @@ class Pipe:
 Send = Callable[[bytes], None]
 
 _FRAME = 128_000
-"""Bytes of rows that are sent at once, so that the other side decodes few at a time."""
+"""Bytes of rows per frame, so that the other side decodes only a few at a time."""
 
 
 def encoded(message: object) -> bytes:
-    """JSON in UTF-8, half characters as question marks."""
+    """Return JSON in UTF-8; unpaired surrogates become question marks."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
 
 
@@ -323,15 +323,19 @@ def _refuse_when_nothing_fits(count: int, asked: Asked) -> None:
 
 
 Described = dict[str, Any]
-"""JSON, read by whoever started the worker."""
+"""JSON for the parent process."""
 
 
 class Source(Protocol):
-    """Each method opens what it needs, locks it, and leaves nothing open. Raises `Failure`."""
+    """A database file or table. Each method opens what it needs, locks it, and leaves nothing open.
+
+    Raises:
+        Failure: the request failed.
+    """
 
     @property
     def file_bytes(self) -> int:
-        """The size beyond which no file may be written while it is read."""
+        """Maximum size of a file written while the database is read."""
         ...
 
     def ask(self, message: Message, send: Send) -> None: ...
@@ -341,7 +345,7 @@ class Source(Protocol):
     def functions(self, message: Message) -> dict[str, str]: ...
 
     def take(self, message: Message) -> None:
-        """Something to be kept for the next question."""
+        """Keep something for the next request."""
         ...
 
 
@@ -352,7 +356,7 @@ class PlainFile(NamedTuple, Generic[Connection]):
     path: str
     file_bytes: int
     opened: Callable[[float], AbstractContextManager[Connection]]
-    """Given the deadline, by the monotonic clock."""
+    """Opens a connection, given the deadline on the monotonic clock."""
     asked_of: Callable[[Connection, Asked, Send], None]
     structure_of: Callable[[Connection], Described]
     functions_of: Callable[[Connection], dict[str, str]]
@@ -379,7 +383,7 @@ class PlainFile(NamedTuple, Generic[Connection]):
 
 
 def _refuse_unless_file(path: str) -> None:
-    """Opening a pipe or a device would wait for ever."""
+    """Refuse anything but a regular file, because opening a pipe or a device could block for ever."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - pathlib would be loaded for this alone
     except FileNotFoundError:
