@@ -1,4 +1,4 @@
-"""Message formats of model providers, read into neutral parts and written back."""
+"""Message formats of model providers: detects them, reads them into neutral parts, and writes them back."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
 """Reads requests and messages of Anthropic's Messages API.
 
-Nothing is checked and nothing is dropped: a block, role or tool of unknown shape is kept raw. Only the marks that steer
-caching (`cache_control`) and say who may call (`caller`) are left out of the parts, for no model reads them.
+Nothing is checked and nothing is dropped: a block, role or tool of unknown shape is kept raw. Only the keys that steer
+caching (`cache_control`) and restrict callers (`caller`) are left out of the parts, because no model reads them.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,11 +43,11 @@ _TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict",
 
 
 def read(body: Mapping[str, Json]) -> Request:
-    """The request in neutral parts; every key that is not understood goes to `settings`."""
+    """Read a request into neutral parts; keys that are not understood go to `settings`."""
     if is_converse(body):
         body = rewrite_converse(body)
     model, system = body.get("model"), body.get("system")
-    # What the answer must look like: `output_format`, or since 2026 `output_config.format`.
+    # The schema of the answer: `output_format`, or since 2026 `output_config.format`.
     config = body.get("output_config")
     newer = config.get("format") if isinstance(config, dict) else None
     output_schema = body.get("output_format") if newer is None else newer
@@ -64,7 +64,7 @@ def read(body: Mapping[str, Json]) -> Request:
 
 
 def read_message(message: Json) -> Message:
-    """One of a request's `messages`."""
+    """Read one of a request's `messages`."""
     role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
     if not isinstance(message, dict) or role is None:
         return Message(role="user", parts=(Unknown(message),))
@@ -73,9 +73,9 @@ def read_message(message: Json) -> Message:
 
 
 def _read_tool(tool: Json) -> ToolDefinition:
-    """A definition; one that the provider runs, or keeps back until it is looked for, stays raw in `hosted`.
+    """Read a tool definition. One that the provider runs or defers until it is searched for stays raw in `hosted`.
 
-    A function in OpenAI's spelling is read as one: clients of OpenAI-compatible endpoints send such to Claude.
+    A function in OpenAI's format is read too: clients of OpenAI-compatible endpoints send these to Claude.
     """
     if not isinstance(tool, dict):
         return ToolDefinition(name="", hosted={"tool": tool})
@@ -93,12 +93,12 @@ def _read_tool(tool: Json) -> ToolDefinition:
 
 
 def _read_content(content: Json) -> tuple[Part, ...]:
-    """The parts of a `content`: a text, a list of blocks, one block, or nothing."""
+    """Read the parts of a `content`: a text, a list of blocks, one block, or nothing."""
     return tuple(part for item in items_of(content) for part in read_block(item))
 
 
 def read_block(item: Json) -> tuple[Part, ...]:
-    """One block of a message's `content`, which may be several parts here."""
+    """Read one block of a message's `content`, which may become several parts."""
     if isinstance(item, str):
         return (Text(item),)
     if not isinstance(item, dict):
@@ -131,14 +131,14 @@ def _read_redacted(item: Block) -> tuple[Part, ...] | None:
 
 
 def _read_medium(item: Block) -> tuple[Part, ...] | None:
-    """An image; or a film or a sound, which Bedrock alone has."""
+    """Read an image, or a video or audio block, which only Bedrock has."""
     source = item.get("source")
     media = _read_source(text_of(item.get("type")), source) if isinstance(source, dict) else ()
     return (*media, *extras(item, _MARKS | {"source"})) if media else None
 
 
 def _read_document(item: Block) -> tuple[Part, ...] | None:
-    """A document: its text where it is text, else a medium; then all that is said about it, under `document`."""
+    """Read a document: its text, or else a medium; then its other fields as an `Unknown` part under `document`."""
     source = item.get("source")
     if not isinstance(source, dict):
         return None
@@ -154,7 +154,7 @@ def _read_document(item: Block) -> tuple[Part, ...] | None:
 
 
 def _read_source(kind: str, source: Block) -> tuple[Part, ...]:
-    """Where the bytes of an image or a document are: in the request, at an address, or in a file kept by Anthropic."""
+    """Read the source of an image or document: bytes in the request, an address, or a file stored by Anthropic."""
     media_type = source.get("media_type")
     place = {key: value for key in ("data", "url", "file_id") if isinstance(value := source.get(key), str)}
     if not place:
@@ -187,7 +187,7 @@ def _arguments(value: Json) -> str:
 
 
 def _read_result(item: Block) -> tuple[Part, ...]:
-    """The result of a call; one of a tool that Anthropic ran is named by its block's type."""
+    """Read the result of a call. A tool that Anthropic ran itself is named by its block's type."""
     kind, call_id = text_of(item.get("type")), item.get("tool_use_id")
     result = ToolResult(
         parts=_read_content(item.get("content")),

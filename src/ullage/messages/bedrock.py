@@ -1,8 +1,8 @@
-"""Reader of requests to Amazon Bedrock's Converse API, by way of Anthropic's format.
+"""Reads requests to Amazon Bedrock's Converse API, by conversion to Anthropic's format.
 
 Converse has the roles and the order of Anthropic's Messages API and names every block by its key (`{"text": …}`,
 `{"toolUse": …}`) where Anthropic has a `type`. Each block is rewritten and read by the reader of that format, so the
-request is marked `Format.ANTHROPIC`. A block that Converse alone has stays as it is and is read as `Unknown`. The body
+request is marked `Format.ANTHROPIC`. A block that only Converse has is left unchanged and read as `Unknown`. The body
 of a count-tokens call (`{"input": {"converse": …}}`) is unwrapped first.
 """
 
@@ -32,7 +32,8 @@ _READ_KEYS = frozenset(
 
 
 def is_converse(body: Table) -> bool:
-    """Whether a body with `messages` is written for Converse (or for Nova's own API, which has the same blocks)."""
+    """Return whether a body with `messages` is in Converse's format (or that of Nova's own API, which has the same
+    blocks)."""
     if body.keys() & _BODY_KEYS:
         return True
     system: Table = {"content": body.get("system")}
@@ -42,7 +43,7 @@ def is_converse(body: Table) -> bool:
 
 
 def unwrap_count_tokens(body: Table) -> Table:
-    """The request inside the body of Bedrock's count-tokens call; any other body as it is."""
+    """Return the request inside the body of Bedrock's count-tokens call; any other body unchanged."""
     inner = body.get("input")
     if not isinstance(inner, dict):
         return body
@@ -60,7 +61,7 @@ def unwrap_count_tokens(body: Table) -> Table:
 
 
 def rewrite_converse(body: Table) -> dict[str, Json]:
-    """The same request as Anthropic's Messages API would have it; keys without a counterpart are kept."""
+    """Return the request in the format of Anthropic's Messages API; keys without a counterpart are kept."""
     config, extra = table_at(body, "toolConfig"), table_at(body, "additionalModelRequestFields")
     rewritten: dict[str, Json] = {key: value for key, value in body.items() if key not in _READ_KEYS}
     rewritten |= {**table_at(body, "inferenceConfig"), **extra}
@@ -85,7 +86,7 @@ def rewrite_converse(body: Table) -> dict[str, Json]:
 
 
 def _answer_schema(config: Table) -> Json:
-    """The schema of a structured answer, which Converse carries as JSON text."""
+    """Return the schema of a structured answer, which Converse carries as JSON text."""
     wanted = table_at(table_at(table_at(config, "textFormat"), "structure"), "jsonSchema").get("schema")
     try:
         return cast("Json", loads(wanted)) if isinstance(wanted, str) else wanted
@@ -94,7 +95,7 @@ def _answer_schema(config: Table) -> Json:
 
 
 def _tool(tool: Table) -> Json:
-    """A definition; a cache point is none, and a tool that Amazon runs stays as it is."""
+    """Convert a tool definition. A cache point is not a tool, and a tool that Amazon runs is left unchanged."""
     if "cachePoint" in tool:
         return None
     spec = table_at(tool, "toolSpec")
@@ -106,7 +107,7 @@ def _tool(tool: Table) -> Json:
 
 
 def _is_block(block: Table) -> bool:
-    """Whether only Converse writes a block so: named by its one key, with the details below."""
+    """Return whether a block has Converse's own form: one key that names it, with the details below."""
     return "text" in block or any(isinstance(block.get(key), dict) for key in _BLOCK_KEYS)
 
 
@@ -147,7 +148,7 @@ def _block(block: Table) -> Json:
 
 
 def _result(item: Table) -> Json:
-    """What a tool answered: a text, a medium, or a JSON value, which is shown as its text."""
+    """Convert one item of a tool's result: a text, a medium, or a JSON value, which becomes its text."""
     if "json" in item:
         return {"type": "text", "text": dumps(item["json"], ensure_ascii=False)}
     return _block(item)
@@ -163,7 +164,7 @@ def _reasoning(inner: Table) -> Json:
 
 
 def _medium(kind: str, inner: Table) -> Json:
-    """An image, a document, a film or a sound: its bytes in base64, its text, or its address in Amazon's store."""
+    """Convert an image, document, video or audio block: its bytes in base64, its text, or its S3 address."""
     source, form = table_at(inner, "source"), inner.get("format")
     about: dict[str, Json] = {"title": inner["name"]} if kind == "document" and "name" in inner else {}
     about |= {key: inner[key] for key in ("context", "citations") if key in inner}

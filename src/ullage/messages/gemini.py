@@ -1,8 +1,8 @@
 """Reads requests and contents of Google's `generateContent`, on AI Studio or on Vertex.
 
 Both spellings of a key are read (`functionCall`, `function_call`). A call's arguments and a function's response are
-objects on this wire; they become compact JSON text. A signature that rides on another part becomes an empty `Thinking`
-in front of it. Nothing is dropped: what has no place in the neutral parts is `Unknown`, or stays in `settings`.
+objects in this format; they become compact JSON text. A signature on another part becomes an empty `Thinking` before
+that part. Nothing is dropped: what has no place in the neutral parts becomes `Unknown`, or stays in `settings`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,7 +39,7 @@ _SCHEMAS = ("responseSchema", "responseJsonSchema")
 
 
 def read(body: Mapping[str, Json]) -> Request:
-    """The request in neutral parts; every key that is not understood goes to `settings`."""
+    """Read a request into neutral parts; keys that are not understood go to `settings`."""
     top = _camel(body)
     model = top.get("model")
     config = _object(top.get("generationConfig"))
@@ -57,13 +57,14 @@ def read(body: Mapping[str, Json]) -> Request:
 
 
 def _instruction_role(top: Mapping[str, Json]) -> dict[str, Json]:
-    """The role that a `systemInstruction` claims: nobody reads it, and Google charges a token for it."""
+    """Return the role given in a `systemInstruction`: it has no effect, but Google charges a token for it."""
     role = _object(top.get("systemInstruction")).get("role")
     return {"systemInstruction": {"role": role}} if isinstance(role, str) else {}
 
 
 def _contents(top: Mapping[str, Json]) -> Iterator[Json]:
-    """Where the conversation stands: in `contents`, or for an embedding in `content` or a batch of `requests`."""
+    """Yield the values that contain the conversation: `contents`, or for an embedding `content` or a batch of
+    `requests`."""
     yield top.get("contents")
     yield top.get("content")
     for request in items_of(top.get("requests")):
@@ -71,13 +72,13 @@ def _contents(top: Mapping[str, Json]) -> Iterator[Json]:
 
 
 def _read_contents(contents: Json, role: Role) -> Iterator[Message]:
-    """One message a content."""
+    """Yield one message for each content."""
     for content in items_of(contents):
         yield read_message(content, role)
 
 
 def read_message(content: Json, role: Role = "user") -> Message:
-    """One of a request's `contents`. A part may stand bare, and then is the user's."""
+    """Read one of a request's `contents`. A part without a content around it is the user's."""
     fields = _camel(content) if isinstance(content, dict) else {}
     if "parts" not in fields:
         return Message(role=role, parts=tuple(read_part(content)))
@@ -86,12 +87,12 @@ def read_message(content: Json, role: Role = "user") -> Message:
 
 
 def _role(name: Json, default: Role) -> Role:
-    """The role as written; a `systemInstruction` is the system's whatever role it claims."""
+    """Return the role as written; a `systemInstruction` has the role of the system, whichever it gives."""
     return default if default == "system" or not isinstance(name, str) else _ROLES.get(name, default)
 
 
 def read_part(item: Json) -> Iterator[Part]:
-    """One of a content's `parts`, which may be several here."""
+    """Read one of a content's `parts`, which may become several parts."""
     if isinstance(item, str):
         yield Text(item)
         return
@@ -122,7 +123,7 @@ def _signed(text: str, signature: str) -> Thinking:
 
 
 def _read_object(fields: Mapping[str, Json]) -> Iterator[Part]:
-    """A part that is no text: a call, a response, media, or something of which only the JSON is known."""
+    """Read a part other than text: a call, a response, media, or one of unknown kind, kept as JSON."""
     for key, (reader, read_keys) in _READERS.items():
         value = fields.get(key)
         inner = _camel(value) if isinstance(value, dict) else {}
@@ -138,13 +139,13 @@ def _read_object(fields: Mapping[str, Json]) -> Iterator[Part]:
 
 
 def _marks(fields: Mapping[str, Json]) -> tuple[str, ...]:
-    """The keys that say of a part that it is a thought, where they hold what they should."""
+    """Return the keys that mark a part as a thought, where their values have the expected type."""
     marks: dict[str, type] = {"thought": bool, "thoughtSignature": str}
     return tuple(key for key, kind in marks.items() if isinstance(fields.get(key), kind))
 
 
 def _resolution(value: Json) -> str | None:
-    """A part's own resolution, which is an object with a level or, in some clients, the level itself."""
+    """Return a part's own resolution, which is an object with a level or, in some clients, the level itself."""
     return text_or_none(value.get("level") if isinstance(value, dict) else value)
 
 
@@ -168,7 +169,8 @@ def _read_response(response: Mapping[str, Json]) -> Part | None:
 
 
 def _read_inline(media: Mapping[str, Json]) -> Part | None:
-    """Google's clients write base64 in the alphabet meant for addresses; elsewhere nobody reads that."""
+    """Read inline data. Google's clients write it in URL-safe base64, which other providers do not accept; it is
+    converted."""
     data = media.get("data")
     return _media(media, data=data.replace("-", "+").replace("_", "/")) if isinstance(data, str) else None
 
@@ -199,7 +201,8 @@ def _declarations(tools: Json) -> Iterator[Mapping[str, Json]]:
 
 
 def _read_declaration(declared: Mapping[str, Json]) -> ToolDefinition:
-    """A schema that came as `parametersJsonSchema` stays in `extra` too: on some paths Google weighs it otherwise."""
+    """Read a declaration. A schema given as `parametersJsonSchema` stays in `extra` too: on some paths Google counts it
+    differently."""
     parameters, schema = declared.get("parameters"), declared.get("parametersJsonSchema")
     known = {"name", "description", "parameters"} | ({"parametersJsonSchema"} if parameters else set[str]())
     chosen = parameters or schema
@@ -212,7 +215,8 @@ def _read_declaration(declared: Mapping[str, Json]) -> ToolDefinition:
 
 
 def _hosted_tools(tools: Json) -> Iterator[ToolDefinition]:
-    """What Google runs itself: `googleSearch`, `codeExecution`, `urlContext`, … each a key of a tool object."""
+    """Yield the tools that Google runs (`googleSearch`, `codeExecution`, `urlContext`, …), each a key of a tool
+    object."""
     for tool in items_of(tools):
         if not isinstance(tool, dict):
             yield ToolDefinition(name="", hosted={"tool": tool})
@@ -229,7 +233,7 @@ def _unknown(fields: Mapping[str, Json], *known: str) -> Iterator[Part]:
 
 
 def _camel(fields: Mapping[str, Json]) -> dict[str, Json]:
-    """The same object with its own keys in camel case; what is below keeps its spelling."""
+    """Return the object with its own keys in camel case; nested keys keep their spelling."""
     return {_camel_key(str(key)): value for key, value in fields.items()}
 
 

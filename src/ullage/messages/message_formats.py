@@ -1,9 +1,8 @@
-"""Detects a message's format, and reads messages and requests of any format.
+"""Detects the format of messages and requests, and reads them in any format.
 
-SDKs are known by how their objects are made plain, and none is imported. Nothing is dropped, and nothing given is
-changed. Whose format the messages are in, `detect` tells.
-
-Told by what only one of them writes. What two of them could have written alike is told by the model's name.
+A format is recognised by keys that only it uses; where two formats could have written the same, the model's name
+decides. Objects of SDKs are recognised by the methods that make them plain, without importing any SDK. Nothing is
+dropped, and the input is never changed.
 """
 
 from base64 import b64encode
@@ -37,7 +36,13 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def read_message(native: object, format: Format) -> Message:  # noqa: A002
-    """One message or item in neutral parts; a bare text too, where the format has such. A neutral one stays itself."""
+    """Read one message or item into neutral parts.
+
+    Args:
+        native: A dict or an SDK's object; a bare text where the format allows one. A neutral `Message` is returned as
+            is.
+        format: The format of the message; `detect_messages` finds it.
+    """
     if isinstance(native, Message):
         return native
     try:
@@ -47,8 +52,8 @@ def read_message(native: object, format: Format) -> Message:  # noqa: A002
 
 
 def plain(native: object) -> dict[str, Json]:
-    """The JSON that would be sent. A dict that is JSON already is given back itself; what is not, is not copied
-    further than needed."""
+    """Return the JSON that would be sent. A dict that is already JSON is returned itself; other values are copied only
+    as far as needed."""
     made = _json(native)
     if not isinstance(made, dict):
         raise _unreadable(native)
@@ -96,7 +101,7 @@ def _json_other(value: object) -> Json:
 
 
 def _json_object(value: Any) -> Json:  # noqa: ANN401
-    """An SDK's object as the SDK itself would send it."""
+    """Convert an SDK's object as the SDK itself would send it."""
     if not isinstance(value, type):
         if callable(getattr(value, "model_dump", None)):
             return _json(_dumped(value))
@@ -108,8 +113,8 @@ def _json_object(value: Any) -> Json:  # noqa: ANN401
 
 
 def _dumped(model: Any) -> object:  # noqa: ANN401
-    """OpenAI's and Anthropic's clients send what was set, less what they mark as their own; Google's, which know
-    themselves as `to_json_dict`, all that is not None, under the names of the wire."""
+    """Return an SDK object's fields. OpenAI's and Anthropic's clients send what was set, less their internal fields;
+    Google's, recognised by `to_json_dict`, send all that is not None, under the wire's names."""
     if hasattr(model, "to_json_dict"):
         return model.model_dump(mode="json", by_alias=True, exclude_none=True)
     own = getattr(model, "__api_exclude__", None)
@@ -135,7 +140,8 @@ _RESPONSES_BLOCKS = frozenset({"input_text", "output_text", "input_image", "inpu
 _CHAT_BLOCKS = frozenset({"image_url", "input_audio", "file", "video_url", "document_url"})
 _CHAT_ROLES = frozenset({"system", "developer", "tool", "function"})
 _NOT_ANTHROPICS = _CHAT_ROLES - {"system"}
-"""Since 2026 the system may speak among Anthropic's messages, though rarely."""
+"""Roles that Anthropic's messages do not have. Since 2026 system messages are allowed among them, though they are rare.
+"""
 _CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
 _GEMINI_PARTS = frozenset(
     {
@@ -151,10 +157,11 @@ _MAKERS = (
     ("openai.types.chat.", Format.OPENAI_CHAT),
     ("google.genai.", Format.GEMINI),
 )
-"""Where the classes of SDKs live."""
+"""The modules in which each SDK's classes are defined."""
 
 
 def detect_format(body: Mapping[str, Json]) -> Format:
+    """Return the format of a request body, by the keys that only one format uses."""
     keys = body.keys()
     if keys & _GEMINI_KEYS:
         return Format.GEMINI
@@ -172,7 +179,12 @@ def detect_format(body: Mapping[str, Json]) -> Format:
 
 
 def detect_messages(messages: Iterable[object], *, model: str | None = None) -> Format:
-    """The format of messages alone: dicts, an SDK's objects, or neutral ones."""
+    """Return the format of messages without a request: dicts, an SDK's objects, or neutral ones.
+
+    Args:
+        messages: The messages, all in one format.
+        model: The model's name, which decides where the messages could be in either of two formats.
+    """
     told, roles = None, set[str]()
     for message in messages:
         item = {} if isinstance(message, str) else plain(message)
@@ -186,7 +198,7 @@ def detect_messages(messages: Iterable[object], *, model: str | None = None) -> 
 
 
 def _of_messages(body: Mapping[str, Json]) -> Format:
-    """Of three formats that have `messages`; a body that could be either of two is told by its model's name."""
+    """Detect which of three formats with `messages` a body is in; where two are possible, the model's name decides."""
     messages = _objects(body["messages"])
     if any(map(_is_neutral, messages)):
         return Format.ULLAGE
@@ -202,7 +214,7 @@ def _of_messages(body: Mapping[str, Json]) -> Format:
 
 
 def _maker(message: object) -> Format | None:
-    """By the class of an SDK's object, or of those that a dict holds."""
+    """Return the format by the module of an SDK object's class, or of the classes of objects inside a dict."""
     if isinstance(message, Message):
         return Format.ULLAGE
     fields = cast("dict[str, object]", message if isinstance(message, dict) else {})
@@ -235,7 +247,7 @@ def _content(blocks: Sequence[Mapping[str, Json]]) -> Format | None:
 
 
 def _is_neutral(item: Mapping[str, Json]) -> bool:
-    """Parts of ours say of which kind they are; Google's do not."""
+    """Return whether a part is neutral: neutral parts name their kind, Google's do not."""
     parts = item.get("parts")
     return isinstance(parts, list) and (
         text_of(item.get("role")) in _OWN_ROLES or any("type" in part for part in _objects(parts))
@@ -261,12 +273,21 @@ _HELD_IN: Mapping[Format, frozenset[str]] = {
     Format.GEMINI: frozenset({"contents"}),
     Format.ULLAGE: frozenset({"messages"}),
 }
-"""The keys in which a format has its messages."""
+"""The keys under which each format has its messages."""
 _HELD_IN_ANY = frozenset[str]().union(*_HELD_IN.values()) - {"prompt"}
-"""Not `prompt`: to Responses that is a template."""
+"""`prompt` is excluded: in the Responses API it is a template."""
 
 
 def read_request(body: Mapping[str, Any], format: Format | None = None) -> Request:  # noqa: A002
+    """Read a request body into neutral parts.
+
+    Args:
+        body: The JSON object that is sent to the provider.
+        format: The body's format; None to detect it from the body.
+
+    Raises:
+        UnreadableRequest: The body is not an object, or clearly in another format than `format`.
+    """
     if not isinstance(body, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnreadableRequest(
             f"a request body is a JSON object, not {type(body).__name__}",
@@ -274,7 +295,7 @@ def read_request(body: Mapping[str, Any], format: Format | None = None) -> Reque
             options=tuple(Format),
         )
     if format is not None:
-        # Another format's messages would be read as none at all.
+        # Without this check the messages of another format would be read as an empty list.
         others = sorted(body.keys() & _HELD_IN_ANY)
         if others and not body.keys() & _HELD_IN[format]:
             raise UnreadableRequest(

@@ -1,9 +1,9 @@
-"""Neutral messages as JSON, written and read.
+"""Writes neutral messages as JSON, and reads them.
 
     {"role": "assistant", "parts": [{"type": "text", "text": "…"}, {"type": "tool_call", "name": "…", …}]}
 
-A part bears its kind as `type` and its fields under their own names; what is not said is left out. Nothing is lost on
-the way there and back. JSON that was not written here is read too: what has another shape is `Unknown`, as elsewhere.
+A part has its kind as `type` and its fields under their own names; empty fields are left out. Writing and reading lose
+nothing. JSON from other sources is read too: a part of another shape becomes `Unknown`, as in the other readers.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -58,11 +58,12 @@ _SCHEMAS = ("schema", "parameters", "input_schema", "inputSchema")
 
 
 def to_json(message: Message) -> dict[str, Json]:
+    """Return a neutral message as JSON."""
     return _said(role=message.role, name=message.name, parts=[_part(part) for part in message.parts])
 
 
 def from_json(value: Json) -> Message:
-    """A message that `to_json` wrote, or something like it."""
+    """Read a message that `to_json` wrote, or JSON of similar shape."""
     role = _ROLES.get(text_of(value.get("role"))) if isinstance(value, dict) else None
     if not isinstance(value, dict) or role is None:
         return Message(role="user", parts=(Unknown(value),))
@@ -71,7 +72,7 @@ def from_json(value: Json) -> Message:
 
 
 def read(body: Mapping[str, Json]) -> Request:
-    """A whole request: neutral messages, and tools in any of the usual spellings of a function."""
+    """Read a whole request: neutral messages, and tools in any of the usual formats of a function."""
     model, system = body.get("model"), body.get("system")
     return Request(
         format=Format.ULLAGE,
@@ -197,4 +198,4 @@ _READERS: Mapping[str, _Reader] = {
     "tool_result": (_read_result, frozenset({"type", "parts", "call_id", "name", "is_error"})),
     "unknown": (_read_unknown, frozenset({"type", "value"})),
 }
-"""By kind: who reads it, and what then is read."""
+"""The reader of each kind of part, and the keys that it reads."""

@@ -1,15 +1,16 @@
 """Reads requests and messages of OpenAI's Chat Completions and Responses APIs.
 
-The older shapes of the same vendor are read here too: `functions`, completions (`prompt`) and embeddings (`input`).
-Nothing is checked and nothing is dropped: a role, part or tool of unknown shape is kept raw.
+The older formats of OpenAI are read here too: `functions`, completions (`prompt`) and embeddings (`input`). Nothing is
+checked and nothing is dropped: a role, part or tool of unknown shape is kept raw.
 
-Both wire formats write content as a text or as a list of typed parts; they differ only in the names. Other vendors'
-parts in the same places (Mistral's `thinking`, `video_url`, `document_url`) are read too. What has another shape is
+Both APIs write content as a text or as a list of typed parts; they differ only in the names. Other vendors' parts in
+the same places (Mistral's `thinking`, `video_url`, `document_url`) are read too. A part of any other shape becomes
 `Unknown`.
 
-One item of `input` is one message here, in order: a call, its output and a stretch of reasoning each stand alone, as
-they do on the wire; the id under which the API keeps a call or a stretch of reasoning stays beside it as `{"id": …}`.
-Items the provider made itself (searches, interpreter runs) are kept raw as the assistant's.
+Of the Responses API, each item of `input` becomes one message, in order: a call, its output and a reasoning item are
+separate messages, as they are on the wire. The id under which the API stores a call or a reasoning item is kept beside
+it as `{"id": …}`. Items that the provider produced itself (searches, interpreter runs) are kept raw, with the
+assistant's role.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -57,7 +58,7 @@ MARKS = frozenset({"cache_control", "prompt_cache_breakpoint", "type"})
 
 
 def read_content(content: Json) -> tuple[Part, ...]:
-    """The parts of a `content` (or of a Responses `output`): a text, a list of typed parts, or nothing."""
+    """Read the parts of a `content` (or of a Responses `output`): a text, a list of typed parts, or nothing."""
     if content is None:
         return ()
     if isinstance(content, str):
@@ -68,14 +69,14 @@ def read_content(content: Json) -> tuple[Part, ...]:
 
 
 def read_arguments(arguments: Json) -> str:
-    """A call's arguments as JSON text: as it stood where it was text, else made compact."""
+    """Return a call's arguments as JSON text: unchanged where they are text, else compact."""
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None else dumps(arguments, ensure_ascii=False, separators=(",", ":"))
 
 
 def read_thinking(value: Json) -> tuple[Part, ...]:
-    """Reasoning written as a text, or as a list of texts (`summary_text`, `reasoning_text`)."""
+    """Read reasoning written as a text, or as a list of texts (`summary_text`, `reasoning_text`)."""
     if not value:
         return ()
     if isinstance(value, str):
@@ -86,9 +87,9 @@ def read_thinking(value: Json) -> tuple[Part, ...]:
 
 
 def read_reasoning_details(details: Json) -> tuple[Part, ...]:
-    """Reasoning as OpenRouter and MiniMax send it back: a list of texts, summaries and encrypted blocks.
+    """Read reasoning in the form of OpenRouter and MiniMax: a list of texts, summaries and encrypted blocks.
 
-    Texts come as chunks of one thought; its signature may stand on a chunk without text.
+    Texts are chunks of one thought; its signature may be on a chunk without text.
     """
     items = [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
     if not items:
@@ -127,7 +128,7 @@ def _read_thinking_part(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
 
 
 def _address_at(key: str, kind: Kind) -> Reader:
-    """A part whose `key` holds an address, or an object with `url` and perhaps `detail`."""
+    """Return a reader of parts with an address under `key`, or an object with `url` and optionally `detail`."""
 
     def read(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
         place = item.get(key)
@@ -149,7 +150,7 @@ def _read_input_image(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
 
 
 def _read_audio(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
-    """OpenAI has an object with `data` and `format`; Mistral the data alone, or an address."""
+    """Read audio: OpenAI has an object with `data` and `format`; Mistral the data alone, or an address."""
     sound = item.get("input_audio")
     if isinstance(sound, str):
         is_address = sound.startswith(("https://", "http://", "data:"))
@@ -161,7 +162,7 @@ def _read_audio(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
 
 
 def _read_file(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
-    """A chat `file` (its fields one level down) or a Responses `input_file` (its fields beside the type)."""
+    """Read a chat `file` (its fields one level down) or a Responses `input_file` (its fields beside the type)."""
     inner = item.get("file", item)
     if not isinstance(inner, dict):
         return None
@@ -205,7 +206,7 @@ _ROLES: Mapping[str, Role] = {
     "function": "tool",
 }
 _SCHEMAS = ("parameters", "arguments", "input_schema", "inputSchema")
-"""Where a definition has its schema, in the spellings of OpenAI, Anthropic and MCP."""
+"""The key of a definition's schema, as OpenAI, Anthropic and MCP spell it."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _READ_KEYS = frozenset(
     {"model", "messages", "prompt", "input", "tools", "functions", "tool_choice", "function_call", "response_format"}
@@ -219,10 +220,10 @@ _MESSAGE_KEYS = frozenset(
 
 
 def read_chat(body: Mapping[str, Json]) -> Request:
-    """The request in neutral parts; every key that is not understood goes to `settings`."""
+    """Read a request into neutral parts; keys that are not understood go to `settings`."""
     model = body.get("model")
     tools = (*items_of(body.get("tools")), *items_of(body.get("functions")))
-    # A mark that the texts are to be continued or embedded, and not messages to be answered.
+    # Marks that the texts are to be continued or embedded, rather than answered as messages.
     completion = {key: True for key in ("prompt", "input") if key in body and "messages" not in body}
     return Request(
         format=Format.OPENAI_CHAT,
@@ -236,9 +237,9 @@ def read_chat(body: Mapping[str, Json]) -> Request:
 
 
 def read_tool(tool: Json) -> ToolDefinition:
-    """A definition in either of OpenAI's spellings; one that is no plain function keeps its raw form in `hosted`.
+    """Read a definition in either of OpenAI's forms; one that is not a plain function keeps its raw form in `hosted`.
 
-    The schema may stand under Anthropic's or MCP's key: clients pass on definitions of other makers.
+    The schema may be under Anthropic's or MCP's key: clients pass on definitions written for other providers.
     """
     if not isinstance(tool, dict):
         return ToolDefinition(name="", hosted={"tool": tool})
@@ -260,13 +261,13 @@ def read_tool(tool: Json) -> ToolDefinition:
 
 
 def _bare_texts(body: Mapping[str, Json]) -> Iterator[Message]:
-    """The texts of a completion or of an embedding: they have no role, so each is a user's."""
+    """Yield the texts of a completion or embedding as user messages, because they have no role."""
     for text in (*items_of(body.get("prompt")), *items_of(body.get("input"))):
         yield Message(role="user", parts=(Text(text) if isinstance(text, str) else Unknown(text),))
 
 
 def read_chat_message(message: Json) -> Message:
-    """One of a request's `messages`."""
+    """Read one of a request's `messages`."""
     role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
     if not isinstance(message, dict) or role is None:
         return Message(role="user", parts=(Unknown(message),))
@@ -278,11 +279,11 @@ def read_chat_message(message: Json) -> Message:
 
 def _read_parts(message: Mapping[str, Json]) -> Iterator[Part]:
     thoughts = [part for key in _THOUGHTS for part in read_thinking(message.get(key))]
-    # Hosts that send details send the same reasoning once more as a text.
+    # Hosts that send details repeat the same reasoning as a text.
     yield from thoughts or read_reasoning_details(message.get("reasoning_details"))
     yield from read_content(message.get("content"))
     for image in items_of(message.get("images")):
-        # One of Ollama's `images`, which are base64 without a word of their type.
+        # One of Ollama's `images`, which are base64 without a media type.
         read_image = Media(kind="image", data=image) if isinstance(image, str) else Unknown({"images": [image]})
         yield read_image
     refusal = message.get("refusal")
@@ -331,7 +332,7 @@ _OUTPUTS = frozenset(
 
 
 def read_responses(body: Mapping[str, Json]) -> Request:
-    """The request in neutral parts; every key that is not understood goes to `settings`."""
+    """Read a request into neutral parts; keys that are not understood go to `settings`."""
     model, text = body.get("model"), body.get("text")
     return Request(
         format=Format.OPENAI_RESPONSES,
@@ -367,7 +368,7 @@ def _read_tools(tools: Json) -> Iterator[ToolDefinition]:
 
 
 def read_responses_message(item: Json) -> Message:
-    """One item of a request's `input`."""
+    """Read one item of a request's `input`."""
     if isinstance(item, str):
         return Message(role="user", parts=(Text(item),))
     if not isinstance(item, dict):
@@ -410,7 +411,8 @@ def _read_responses_call(item: Mapping[str, Json], key: str) -> Iterator[Part]:
 
 
 def _read_reasoning(item: Mapping[str, Json]) -> Iterator[Part]:
-    """Summary and content for the reader, and the sealed reasoning the model itself gets back."""
+    """Yield the readable summary and content of a reasoning item, then the encrypted reasoning that is sent back to the
+    model."""
     seal = item.get("encrypted_content")
     shown = (*read_thinking(item.get("summary")), *read_thinking(item.get("content")))
     text = "\n".join(part.text for part in shown if isinstance(part, Thinking))

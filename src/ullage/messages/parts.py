@@ -1,7 +1,7 @@
-"""The neutral parts that the readers make of a request body. Nothing is dropped: what a reader does not know becomes
-`Unknown` with its JSON value. Nothing is weighed here.
+"""The neutral parts into which the readers convert a request body.
 
-Bodies come from anywhere, and a reader must not fail on a number where a text should be.
+Nothing is dropped: what a reader does not recognise becomes `Unknown` with its JSON value. Tokens are not counted here.
+Bodies come from any source, so a reader never fails on a number where a text should be.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,61 +36,67 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 class Format(StrEnum):
-    """Whose way of writing a request it is."""
+    """The format of a request or message."""
 
     OPENAI_CHAT = "openai-chat"
     OPENAI_RESPONSES = "openai-responses"
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
     ULLAGE = "ullage"
-    """Nobody's but ours: a `Message`, or its JSON."""
+    """Ullage's own format: a `Message`, or its JSON."""
 
 
 SealedAs = Literal["signature", "redacted", "thought_signature", "encrypted"]
-"""What a provider calls the opaque bytes of its thinking: Anthropic's two kinds, Gemini's, OpenAI's."""
+"""The kind of opaque bytes a provider attaches to thinking: Anthropic's two, Gemini's, OpenAI's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """A text."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thinking:
-    """Reasoning carried back to the model."""
+    """Reasoning that is sent back to the model."""
 
     text: str
     signature: str | None = None
-    """Opaque bytes the provider wants back (a signature, encrypted reasoning), as text."""
+    """Opaque bytes that the provider requires back (a signature, encrypted reasoning), as text."""
     sealed_as: SealedAs | None = field(default=None, compare=False)
-    """Whose kind of bytes, for nobody else takes them; None where nobody said. It is no part of what is thought, so
-    two thoughts may be equal without it."""
+    """The kind of the bytes, because only the provider that made them accepts them; None where unknown. Excluded from
+    comparison, so that two thoughts may be equal without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """An image, a sound, a film or a document."""
+    """An image, audio, video or document."""
 
     kind: Literal["image", "audio", "video", "document"]
     media_type: str | None = None
     data: str | None = None
-    """Base64, where the request carries the bytes."""
+    """Base64, where the request contains the bytes."""
     url: str | None = None
-    """An address or a file id, where it does not."""
+    """An address or a file id, where the request does not contain the bytes."""
     detail: str | None = None
     """OpenAI's `low`, `high`, `auto`, `original`; Gemini's media resolution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
+    """A call of a tool by the model."""
+
     name: str
     arguments: str
-    """JSON text, as it stood on the wire where the wire has text, else compact JSON."""
+    """JSON text: unchanged where the wire has text, else compact JSON."""
     id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
+    """The result of a tool call."""
+
     parts: tuple["Part", ...]
     call_id: str | None = None
     name: str | None = None
@@ -99,7 +105,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A part no reader knows; it passes through and is weighed as JSON."""
+    """A part that no reader recognises. It is passed through, and counted as JSON."""
 
     value: Json
 
@@ -108,12 +114,14 @@ Part = Text | Thinking | Media | ToolCall | ToolResult | Unknown
 
 
 def join_texts(parts: Iterable[Part]) -> str:
-    """The texts among parts, a line's end between each two; what is no `Text` says nothing here."""
+    """Return the texts among the parts, joined by line breaks; parts other than `Text` are skipped."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
+    """One message: a role and its parts, in order."""
+
     role: Role
     parts: tuple[Part, ...]
     name: str | None = None
@@ -126,12 +134,12 @@ class ToolDefinition:
     name: str
     description: str | None = None
     schema: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """JSON Schema of the arguments, as written (Gemini's `parameters` kept in its own spelling)."""
+    """JSON Schema of the arguments, as written (Gemini's `parameters` in its own spelling)."""
     strict: bool | None = None
     extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """Every other key of the definition, raw."""
     hosted: Mapping[str, Json] | None = None
-    """The raw definition where it is no plain function of the caller's: a tool that the provider runs itself (web
+    """The raw definition, where it is not a plain function of the caller's: a tool that the provider runs itself (web
     search, code execution), a custom or deferred one, or a malformed one."""
 
 
@@ -142,19 +150,19 @@ class Request:
     format: Format
     model: str | None
     system: tuple[Message, ...] = ()
-    """What stands outside the messages (Anthropic's `system`, `instructions`, `systemInstruction`)."""
+    """System text outside the messages (Anthropic's `system`, `instructions`, `systemInstruction`)."""
     messages: tuple[Message, ...] = ()
-    """The conversation; OpenAI chat keeps its system and developer messages here, in place."""
+    """The conversation; system and developer messages of OpenAI chat stay here, in place."""
     tools: tuple[ToolDefinition, ...] = ()
     tool_choice: Json = None
     output_schema: Json = None
-    """What the answer must look like (`response_format`, `text.format`, `responseSchema`), raw."""
+    """The required form of the answer (`response_format`, `text.format`, `responseSchema`), raw."""
     settings: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """Every other key of the body (thinking, reasoning, temperature, …), raw."""
 
 
 def items_of(value: Json) -> list[Json]:
-    """A list as it is, nothing as no item, anything else as the only one."""
+    """Return a list as it is, None as an empty list, any other value as a list of one."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -169,7 +177,7 @@ def text_or_none(value: Json) -> str | None:
 
 
 def extras(item: Mapping[str, Json], known: frozenset[str]) -> Iterator[Part]:
-    """What stands beside the known keys and is not empty, so that nothing is lost."""
+    """Yield the non-empty values under other than the known keys, so that nothing is lost."""
     for key, value in item.items():
         if key not in known and value not in (None, "", [], {}):
             yield Unknown({key: value})

@@ -1,11 +1,12 @@
-"""Reads the answer of a provider and the usage that it reports.
+"""Reads a provider's answer and the usage that it reports.
 
-An answer as its API gave it, whole: a dict, or an SDK's object made plain. Streams are not read here.
+An answer is a whole response as the API returned it: a dict, or an SDK's object made plain. Streams are not supported.
 
-Four conventions become one with inclusive buckets: all input with what came from and went into a cache, all output with
-its reasoning. What a provider does not say stays None; what cannot be (more cached than sent) is held to what can.
+The four providers' conventions of usage become one with inclusive buckets: all input, including what was read from and
+written to a cache, and all output, including reasoning. What a provider does not report is None; an impossible value
+(more tokens cached than sent) is limited to the possible range.
 
-Whatever is not is taken as absent: providers add fields and leave them out, and no answer is lost over one.
+A value of an unexpected type counts as absent: providers add and omit fields, and an answer is not rejected for that.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,11 +27,11 @@ def text_at(holder: JsonObject, key: str) -> str | None:
 
 
 _MOST_TOKENS = 1_000_000_000
-"""Far beyond any window: a larger figure is no count, and would not fit into a database either."""
+"""Far beyond any window: a larger figure is not a count, and would not fit into a database either."""
 
 
 def tokens_at(holder: JsonObject, key: str) -> int | None:
-    """A count of tokens; None where there is none, or what is there cannot be one. `39.0` is 39."""
+    """Return a count of tokens; None where it is absent or cannot be one. `39.0` is 39."""
     value = holder.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
         return None
@@ -48,12 +49,13 @@ def tables_at(holder: JsonObject, key: str) -> list[JsonObject]:
 
 
 def _chat_usage(said: JsonObject) -> Usage:
-    """OpenAI chat and its like: the prompt includes what was cached, the completion its reasoning."""
+    """Read usage of OpenAI chat and compatible APIs: the prompt includes cached tokens, the completion includes
+    reasoning."""
     prompt, completion = tokens_at(said, "prompt_tokens"), tokens_at(said, "completion_tokens")
     total = tokens_at(said, "total_tokens")
     if prompt is not None and completion is not None and total is not None:
-        # What only the total holds was used too: thoughts beside the completion with xAI and with Gemini on
-        # this wire, a recording beside the prompt with Mistral, which then says how long it was.
+        # Tokens that only the total includes were used too: thoughts besides the completion with xAI and with Gemini in
+        # this format, audio besides the prompt with Mistral, which then reports its duration.
         unnamed = max(0, total - prompt - completion)
         prompt, completion = (
             (prompt + unnamed, completion) if "prompt_audio_seconds" in said else (prompt, completion + unnamed)
@@ -70,7 +72,7 @@ def _chat_usage(said: JsonObject) -> Usage:
 
 
 def _responses_usage(said: JsonObject) -> Usage:
-    """OpenAI Responses: as chat, under other names."""
+    """Read usage of OpenAI Responses: as chat, with other key names."""
     details = table_at(said, "input_tokens_details")
     return _sound(
         tokens_at(said, "input_tokens"),
@@ -82,7 +84,7 @@ def _responses_usage(said: JsonObject) -> Usage:
 
 
 def _anthropic_usage(said: JsonObject) -> Usage:
-    """Anthropic: `input_tokens` leaves out what was read from and written to the cache."""
+    """Read usage of Anthropic: `input_tokens` excludes what was read from and written to the cache."""
     fresh, read, write = (
         tokens_at(said, key) for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     )
@@ -92,13 +94,13 @@ def _anthropic_usage(said: JsonObject) -> Usage:
 
 
 def _gemini_usage(said: JsonObject) -> Usage:
-    """Gemini: the prompt includes what was cached; the candidates leave out the thoughts. Results of its own tools are
-    a prompt of their own."""
+    """Read usage of Gemini: the prompt includes cached tokens; the candidates exclude thoughts; results of Google's own
+    tools are counted separately."""
     prompt, tool = tokens_at(said, "promptTokenCount"), tokens_at(said, "toolUsePromptTokenCount")
     shown, thoughts = tokens_at(said, "candidatesTokenCount"), tokens_at(said, "thoughtsTokenCount")
     return _sound(
         None if prompt is None else prompt + (tool or 0),
-        # A prompt that was blocked, or an answer without a word, has no count of candidates.
+        # A blocked prompt, or an answer without text, has no count of candidates.
         None if prompt is None and shown is None else (shown or 0) + (thoughts or 0),
         cache_read=tokens_at(said, "cachedContentTokenCount"),
         cache_write=None,
@@ -139,8 +141,10 @@ _USAGE_READERS: Mapping[Format, Callable[[JsonObject], Usage]] = {
 
 
 def read_usage(said: JsonObject, format: Format) -> Usage:  # noqa: A002
-    """The usage of an answer in one of the providers' formats. A provider that gives only a total, under whichever
-    wire's name, counts it all as input."""
+    """Return the usage of an answer in one of the providers' formats.
+
+    A provider that reports only a total, under the key names of either OpenAI format, has it counted as input.
+    """
     usage = _USAGE_READERS[format](said)
     totals = (tokens_at(said, key) for key in ("total_tokens", "totalTokenCount"))
     total = next((one for one in totals if one is not None), None)
@@ -152,13 +156,19 @@ def read_usage(said: JsonObject, format: Format) -> Usage:  # noqa: A002
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """The messages and usage read from a provider's response."""
+
     natives: tuple[dict[str, Json], ...]
-    """The messages or items that go into the history."""
+    """The messages or items that are appended to the history."""
     usage: Usage
 
 
 def read_answer(response: JsonObject, format: Format) -> Answer:  # noqa: A002
-    """Nothing where it holds no answer: an error has neither message nor usage."""
+    """Read a response. The answer has neither messages nor usage where the response is an error.
+
+    Raises:
+        InvalidArguments: The format is `Format.ULLAGE`, in which no provider answers.
+    """
     reader = _READERS.get(format)
     if reader is None:
         raise InvalidArguments(

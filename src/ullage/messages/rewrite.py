@@ -1,9 +1,9 @@
-"""Replaces the text of results and messages, and leaves everything else as it was.
+"""Replaces texts in messages, and leaves everything else unchanged.
 
-Results of tools, plain texts and the texts within a call's arguments are put in other words; ids, names, order, marks
-and every other key stay. Thinking, signed texts, and what a provider's own tools were asked and answered are never
-touched, for their providers would refuse them changed. The message given is not changed; what is given back may share
-parts with it.
+The texts of tool results, plain texts and the texts within a call's arguments can be replaced; ids, names, order, cache
+marks and all other keys stay. Thinking, signed texts, and the calls and results of a provider's own tools are never
+changed, because their providers would reject them. The input message is not changed; the result may share parts with
+it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,12 +24,12 @@ __all__ = ["results_of", "with_arguments", "with_results", "with_texts"]
 
 Item = dict[str, Json]
 Change = Callable[[Json], Json]
-"""One item of a list in other words, or the very same."""
+"""Returns one item of a list changed, or the same object."""
 
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
-"""Items of the Responses API whose output may be a text."""
+"""Items of the Responses API whose output can be a text."""
 _RESULTS = frozenset({"tool_result", "mcp_tool_result"})
-"""Blocks of Anthropic's whose content may be a text."""
+"""Anthropic blocks whose content can be a text."""
 _RESPONSES = ("functionResponse", "function_response")
 _FUNCTION_CALLS = ("functionCall", "function_call")
 _SIGNATURES = frozenset({"thoughtSignature", "thought_signature"})
@@ -43,14 +43,19 @@ _TEXTS: Mapping[Format, frozenset[str]] = {
 
 
 def results_of(native: object, format: Format) -> tuple[ToolResult, ...]:  # noqa: A002
-    """The results in a message, in the order in which `with_results` numbers them."""
+    """Return the results in a message, in the order in which `with_results` numbers them."""
     return tuple(part for part in read_message(native, format).parts if isinstance(part, ToolResult))
 
 
 def with_results(native: object, format: Format, texts: Mapping[int, str]) -> object:  # noqa: A002
-    """The message with other texts as the only content of those of its results that are named by their number.
+    """Return the message with the content of some of its results replaced by a text.
 
-    The very same where nothing changes. An SDK's object that changes becomes a dict.
+    The same object is returned where nothing changes. An SDK's object that changes becomes a dict.
+
+    Args:
+        native: The message, in its provider's format.
+        format: That format.
+        texts: By the number of the result, from 0: its new text.
     """
     if isinstance(native, Message):
         return _with_parts(native, _numbered_parts(native.parts, texts))
@@ -62,7 +67,8 @@ def with_results(native: object, format: Format, texts: Mapping[int, str]) -> ob
 
 
 def with_texts(native: object, format: Format, change: Callable[[str], str]) -> object:  # noqa: A002
-    """The message with its plain texts changed, results apart; the very same where nothing changes."""
+    """Return the message with `change` applied to its plain texts, except results; the same object where nothing
+    changes."""
     if isinstance(native, Message):
         parts = (_changed(part, change) if isinstance(part, Text) else part for part in native.parts)
         return _with_parts(native, parts)
@@ -74,10 +80,11 @@ def with_texts(native: object, format: Format, change: Callable[[str], str]) -> 
 
 
 def with_arguments(native: object, format: Format, change: Callable[[str], str]) -> object:  # noqa: A002
-    """The message with the texts changed that are within the arguments of its calls; the very same where nothing does.
+    """Return the message with `change` applied to the texts within the arguments of its calls.
 
-    A call of one of a provider's own tools, and arguments that are no JSON, stay as they are. A call of Gemini's that
-    was signed bears the signature that Google takes for one that its model did not make.
+    The same object is returned where nothing changes. Calls of a provider's own tools, and arguments that are not JSON,
+    are left unchanged. A changed call of Gemini's that was signed gets the signature that Google accepts for calls not
+    made by its model.
     """
     if isinstance(native, Message):
         parts = (
@@ -98,7 +105,7 @@ def with_arguments(native: object, format: Format, change: Callable[[str], str])
 
 
 def _call_item(item: Item, change: Callable[[str], str]) -> Item:
-    """An item, block or part that is a call, with other arguments; anything else as it is."""
+    """Return a call (an item, block or part) with other arguments; anything else unchanged."""
     function = item.get("function")
     if isinstance(function, dict):
         return {**item, "function": _put(function, "arguments", _in_json(function.get("arguments"), change))}
@@ -115,7 +122,7 @@ def _call_item(item: Item, change: Callable[[str], str]) -> Item:
 
 
 def _in_json(arguments: Json, change: Callable[[str], str]) -> Any:  # noqa: ANN401
-    """JSON text with the texts in it changed; what is given where it is none or nothing changes."""
+    """Return JSON text with its texts changed; the input where it is not JSON or nothing changes."""
     if not isinstance(arguments, str):
         return arguments
     try:
@@ -189,7 +196,7 @@ def _gemini_results(item: Item, texts: Mapping[int, str]) -> Item:
 
 
 def _answered(part: Item, text: str) -> Json:
-    """A function's response in other words, without the media that may have come with it."""
+    """Return a function response with another text, without media that it may have contained."""
     key = next(name for name in _RESPONSES if isinstance(part.get(name), dict))
     response = cast("Item", part[key])
     kept = {name: value for name, value in response.items() if name != "parts"}
@@ -236,7 +243,7 @@ def _retold(item: Item, format: Format, change: Callable[[str], str]) -> Item:  
 
 
 def _is_plain_text(part: Item, format: Format) -> bool:  # noqa: A002
-    """Text that is neither thought nor signed."""
+    """Return whether a part is a text that is neither a thought nor signed."""
     if not isinstance(part.get("text"), str):
         return False
     if format is Format.GEMINI:
@@ -246,7 +253,7 @@ def _is_plain_text(part: Item, format: Format) -> bool:  # noqa: A002
 
 
 def _within(item: Item, key: str, change: Change) -> Item:
-    """The item with each thing under a key changed, be it a list there or one thing."""
+    """Return the item with `change` applied to the value under a key, or to each element if that is a list."""
     inner = item.get(key)
     before = items_of(inner)
     after = [change(one) for one in before]
@@ -256,5 +263,6 @@ def _within(item: Item, key: str, change: Change) -> Item:
 
 
 def _put(item: Item, key: str, value: Json) -> Item:
-    """The item with something else under a key, in its place; itself where there is nothing to put."""
+    """Return the item with another value under a key, in the same place; the item itself where there is nothing to
+    replace."""
     return item if value is None or item.get(key) == value else {**item, key: value}

@@ -1,24 +1,21 @@
 """Checks whether a provider would accept a list of messages.
 
-Held against what providers name when they refuse a request, and told for each format in a file of its own. It is no
-schema: keys, types and media are not looked at, only what letting messages go can break.
+The rules are those that providers name when they refuse a request. This is not a schema check: keys, types and media
+are ignored, and only faults that dropping messages can cause are found. Settings beside the messages (whether thinking
+is on, which tools exist) are ignored too.
 
-Its rules, as it names them when it refuses a request. Neighbours of one role are one turn to it, so calls and results
-are held against turns. What a request says beside its messages (whether thinking is on, which tools there are) is not
-looked at.
+All providers: a call is answered before the user's next message, and every result has a call. Messages form turns, each
+of one speaker.
 
-Its rules, as it names them when it refuses a request. Neighbours of one role are one turn to it. A call has an id only
-in newer clients, so a turn of calls and the turn of responses behind it are told by their names and how many they are.
+Anthropic: adjacent messages of one role are one turn, so calls and results are compared by turns.
 
-The rules that all of them share: a call is answered before the user speaks again, and nothing answers what was not
-called.
+Gemini: adjacent messages of one role are one turn. Only newer clients give a call an id, so a turn of calls and the
+turn of responses after it are matched by their names and number.
 
-OpenAI's rules, as it names them when it refuses a request; others that speak the format are laxer in this or that.
+OpenAI chat: OpenAI's own rules; other providers of the format are less strict in places.
 
-Its rules for a history that is sent whole, as it names them when it refuses a request. What it keeps itself, behind
-`previous_response_id` or a conversation, is not seen here.
-
-What the rules of several providers share: messages as turns, each of one speaker.
+OpenAI Responses: the rules for a history that is sent whole. Messages stored by the API, behind `previous_response_id`
+or a conversation, are not visible here.
 """
 
 from collections import Counter, defaultdict
@@ -57,12 +54,12 @@ __all__ = [
 
 
 def speaker_neutral(message: Message) -> str | None:
-    """The system may say something among the turns, which parts none."""
+    """Return the speaker; None for system messages, which do not separate turns."""
     return None if message.role in ("system", "developer") else message.role
 
 
 def refused_neutral(messages: Sequence[Message]) -> Iterator[str]:
-    """In the order of the parts: what a provider ran itself is answered in the very message that calls it."""
+    """Check the parts in order: a tool that the provider ran itself has its result in the message with the call."""
     waiting = Counter[str]()
     for message in (message for message in messages if speaker_neutral(message) is not None):
         if message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts):
@@ -85,7 +82,7 @@ def altered_neutral(messages: Sequence[Message], original: Sequence[Message]) ->
 
 
 def _named(identity: str | None) -> str:
-    """Where a provider gives no ids, calls and results are only counted."""
+    """Name a call in a message. Where a provider gives no ids, calls and results are only counted."""
     return "a call without an id" if identity is None else f"the call `{identity}`"
 
 
@@ -94,12 +91,12 @@ def _thoughts(message: Message) -> list[Thinking]:
 
 
 Item = Mapping[str, Json]
-"""A message, or a part of one, as its provider writes it."""
+"""A message, or a part of one, in its provider's format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one speaker says before another does."""
+    """The consecutive messages of one speaker."""
 
     speaker: str
     parts: tuple[Item, ...]
@@ -115,7 +112,7 @@ def turns_of(
 
 
 def objects_of(value: Json) -> list[Item]:
-    """The objects of a list; anything else has none."""
+    """Return the objects of a list; an empty list for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -125,7 +122,7 @@ _NOTHING = Turn("", ())
 
 
 def speaker_anthropic(message: Item) -> str | None:
-    """The system may say something among the turns, which parts none."""
+    """Return the speaker; None for system messages, which do not separate turns."""
     role = text_of(message.get("role"))
     return None if role == "system" else role
 
@@ -143,7 +140,7 @@ def refused_anthropic(messages: Sequence[Item]) -> Iterator[str]:
 
 
 def altered_anthropic(messages: Sequence[Item], original: Sequence[Item]) -> Iterator[str]:
-    """Thinking is sealed: each stretch is as it was, and since the user spoke last none is missing."""
+    """Check that each block of thinking is unchanged, and that none is missing since the user's last message."""
     sealed = {repr(block) for message in original for block in _valid_anthropic_thoughts(message)}
     for block in (block for message in messages for block in _valid_anthropic_thoughts(message)):
         if repr(block) not in sealed:
@@ -163,7 +160,7 @@ def _blocks(message: Item) -> list[Item]:
 
 
 def _empty(message: Item, *, last: bool) -> Iterator[str]:
-    """Only the assistant's last message, with which the model would go on, may be empty."""
+    """Check for empty content. Only the assistant's last message, which the model continues, may be empty."""
     blocks, continued = _blocks(message), last and speaker_anthropic(message) == "assistant"
     if not blocks and not continued:
         yield f"a message of the role `{message.get('role')}` has no content"
@@ -182,7 +179,7 @@ def _texts(blocks: Sequence[Item]) -> Iterator[Item]:
 
 
 def _unpaired(before: Turn, turn: Turn) -> Iterator[str]:
-    """Every call of a turn has one result at the beginning of the next, and every result there has its call."""
+    """Check that each call of a turn has one result at the start of the next, and each result there has its call."""
     calls, results = Counter(_calls(before.parts)), Counter(_results(turn.parts))
     yield from (f"two calls of one turn have the id `{call}`" for call, times in calls.items() if times > 1)
     yield from (f"the call `{call}` has no result in the next turn" for call in calls if call not in results)
@@ -201,7 +198,8 @@ def _results(blocks: Sequence[Item]) -> list[str]:
 
 
 def _unpaired_on_server(turns: Sequence[Turn]) -> Iterator[str]:
-    """What Anthropic ran itself has its result before the user says something; at the very end it may be running."""
+    """Check that a tool that Anthropic ran has its result before the user's next text; at the very end it may be
+    running."""
     running = dict[str, None]()
     for turn in turns:
         if turn.speaker == "user" and len(_results(turn.parts)) < len(turn.parts):
@@ -220,7 +218,7 @@ def _valid_anthropic_thoughts(message: Item) -> list[Item]:
 
 
 def _since_the_user(messages: Sequence[Item]) -> Sequence[Item]:
-    """What follows the last message in which the user says something, and does not only bring results."""
+    """Return the messages after the last in which the user writes something, and does not only return results."""
     for place in reversed(range(len(messages))):
         blocks = _blocks(messages[place])
         if speaker_anthropic(messages[place]) == "user" and len(_results(blocks)) < len(blocks):
@@ -229,7 +227,8 @@ def _since_the_user(messages: Sequence[Item]) -> Sequence[Item]:
 
 
 def speaker_gemini(content: Item) -> str:
-    """Whoever is not the model is the user: functions answer in the user's turn, and a role may be missing."""
+    """Return the speaker. Any role other than the model's is the user: functions answer in the user's turn, and a role
+    may be missing."""
     return "assistant" if content.get("role") == "model" else "user"
 
 
@@ -244,7 +243,7 @@ def refused_gemini(contents: Sequence[Item]) -> Iterator[str]:
 
 
 def altered_gemini(contents: Sequence[Item], original: Sequence[Item]) -> Iterator[str]:
-    """The first call of a turn of calls carries the seal of the model's thinking, where it did."""
+    """Check that the first call of a turn of calls keeps its thought signature, where it had one."""
     seals = defaultdict[str, set[str]](set)
     for turn in turns_of(original, speaker_gemini, _parts):
         for call in _valid_gemini_calls(turn):
@@ -260,7 +259,8 @@ def _parts(content: Item) -> list[Item]:
 
 
 def _valid_gemini_unpaired(before: Turn, turn: Turn) -> Iterator[str]:
-    """A turn of calls is followed by as many responses of the same names, and no response stands elsewhere."""
+    """Check that a turn of calls is followed by as many responses of the same names, and that there are no other
+    responses."""
     calls = Counter(_name(part, "functionCall") for part in _valid_gemini_calls(before))
     responses = Counter(_name(part, "functionResponse") for part in turn.parts if _under(part, "functionResponse"))
     yield from (f"a call of `{name}` has no response in the next turn" for name in (calls - responses).elements())
@@ -272,7 +272,7 @@ def _valid_gemini_calls(turn: Turn) -> list[Item]:
 
 
 def _under(part: Item, key: str) -> Item:
-    """What stands under a key in either spelling: `functionCall`, `function_call`."""
+    """Return the object under a key in either spelling: `functionCall`, `function_call`."""
     value = part.get(key, part.get(_SNAKE[key]))
     return value if isinstance(value, dict) else {}
 
@@ -296,7 +296,7 @@ _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
 
 def speaker_openai_chat(message: Item) -> str | None:
-    """The system may say something among the turns, which parts none."""
+    """Return the speaker; None for system messages, which do not separate turns."""
     role = text_of(message.get("role"))
     return None if role in _SYSTEM else role
 
@@ -316,7 +316,7 @@ def _valid_openai_chat_empty(message: Item) -> Iterator[str]:
 
 
 def _valid_openai_chat_unpaired(messages: Sequence[Item]) -> Iterator[str]:
-    """The calls of a message are answered by the tool messages directly behind it, each once."""
+    """Check that the calls of a message are answered by the tool messages directly after it, each once."""
     waiting, end = Counter[str](), dict[str, Json]()
     for message in (*messages, end):
         if message.get("role") == "tool":
@@ -332,17 +332,17 @@ def _valid_openai_chat_unpaired(messages: Sequence[Item]) -> Iterator[str]:
 
 
 _SEARCH = "tool_search_call"
-"""Its output may be missing, but where there is one it has its call."""
+"""A call whose output may be missing; an output without this call is a fault."""
 _CALLS = frozenset(
     {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
 )
 _OUTPUTS = frozenset({"tool_search_output", *(f"{call}_output" for call in _CALLS)})
 _OTHERS = frozenset({*_OUTPUTS, "mcp_approval_response", "additional_tools"})
-"""Items that the model did not make, beside the messages of others."""
+"""Items not made by the model, in addition to messages of other roles."""
 
 
 def speaker_openai_responses(item: Item) -> str | None:
-    """The model's items stand in rows, so they are no turns that could stand side by side."""
+    """Return the speaker. The model's items follow one another, so they do not count as adjacent turns."""
     if _is_models(item):
         return "model"
     return "user" if item.get("role") == "user" else "tool" if _kind(item) in _OTHERS else None
@@ -358,7 +358,7 @@ def refused_openai_responses(items: Sequence[Item]) -> Iterator[str]:
 
 
 def altered_openai_responses(items: Sequence[Item], original: Sequence[Item]) -> Iterator[str]:
-    """Reasoning is sealed, and an item that the API knows by its id stands behind the reasoning that led to it."""
+    """Check that reasoning is unchanged, and that an item with an id follows the reasoning that led to it."""
     sealed = {repr(item) for item in original if _kind(item) == "reasoning"}
     if any(repr(item) not in sealed for item in items if _kind(item) == "reasoning"):
         yield "an item of reasoning is not what it was"
@@ -378,7 +378,7 @@ def _is_models(item: Item) -> bool:
 
 
 def _valid_openai_responses_unpaired(items: Sequence[Item]) -> Iterator[str]:
-    """What OpenAI runs itself has no `call_id`."""
+    """Check calls against outputs. Items of tools that OpenAI runs itself have no `call_id`, and are skipped."""
     waiting, searches = Counter[str](), set[str]()
     for item in (item for item in items if item.get("call_id")):
         call, kind = text_of(item["call_id"]), _kind(item)
@@ -400,7 +400,7 @@ def _unfollowed(items: Sequence[Item]) -> Iterator[str]:
 
 
 def _led_to(items: Sequence[Item]) -> dict[str, str | None]:
-    """By the id of an item: the reasoning before it in the same answer."""
+    """Return, by the id of an item, the reasoning before it in the same answer."""
     found, reasoning = dict[str, str | None](), None
     for item in items:
         if not _is_models(item):
@@ -417,7 +417,7 @@ One = TypeVar("One")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules(Generic[One]):
-    """The rules of one format, over messages in the form that it reads."""
+    """The rules of one format, over messages in the type that they read."""
 
     read: Callable[[object], One]
     refused: Callable[[Sequence[One]], Iterator[str]]
@@ -431,11 +431,14 @@ def faults(
     *,
     original: Sequence[object] | None = None,
 ) -> tuple[str, ...]:
-    """What is wrong with these messages, one line a fault; nothing where they are valid.
+    """Return what is wrong with a list of messages, one line a fault; empty where a provider would accept them.
 
-    With the `original` that they were made of, what is wrong with that too is not told again; what providers take but
-    nobody should make is told (turns of one side by side, a history that the user does not begin), and so is thinking
-    that is not as it was.
+    Args:
+        natives: The messages, in their provider's format.
+        format: That format.
+        original: The messages from which `natives` were made. Faults that these have too are then left out. Added are
+            faults that providers accept but a rewrite should not cause: adjacent turns of one side, a history that does
+            not begin with the user, and thinking that was changed.
     """
     rules = _RULES[format]
     now = [rules.read(native) for native in natives]
@@ -457,7 +460,7 @@ def _strictly(rules: "_Rules[One]", items: Sequence[One]) -> Iterator[str]:
 
 
 def _item(native: object) -> Mapping[str, Json]:
-    """A bare text is the user's, where a format has such."""
+    """Return a message as JSON; a bare text, where the format allows one, as the user's."""
     return (
         {"role": "user", "content": native, "parts": [{"text": native}]} if isinstance(native, str) else plain(native)
     )

@@ -1,4 +1,4 @@
-"""Models: windows, tokenizers and prices."""
+"""Model cards, look-up by name, context windows, tokenizers and prices."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from .model_cards import (
 if TYPE_CHECKING:
     from .price import Cost, Price, Usage, cost_of, price_of
 else:
-    # Who counts asks for no price.
+    # Imported on first use, because counting needs no prices.
     __getattr__ = import_on_use(
         __name__,
         {

@@ -1,13 +1,10 @@
 """Model cards, and the look-up of a model by any spelling of its name.
 
-A card holds figures only: no price (see `price`), no look-up (see `table`), no I/O.
+A card contains figures only; prices are in `price`. The table of cards ships with the package. Reading
+`data/cards.json` is the only I/O here; `docs/models.md` describes how that file is made.
 
-The table of cards that ships with the package, and the rules by which a name as people write it finds one. Spelling
-is `name`'s matter, prices are `price`'s. Reading `data/cards.json` is the room's only I/O; `docs/models.md` tells how
-that file is made.
-
-Pure rules on spelling: which prefixes name a host, which suffixes name a release. Which models exist is not known here
-(see `table`).
+The functions on spelling (`fold`, `forms`, `undated`, `prefixes`) are pure and independent of the table: they know
+which prefixes name a host and which suffixes name a release.
 """
 
 import json
@@ -45,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a figure comes from, and of which day it is."""
+    """The origin of a figure, and its date."""
 
     name: str
     date: date
@@ -53,39 +50,40 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """One model. A figure nobody has published is None."""
+    """One model. A figure that is not published is None."""
 
     id: str
     provider: str
-    """Who made it, not who hosts it: `meta` for Llama on Groq."""
+    """The maker, not the host: `meta` for Llama on Groq."""
     family: str
-    """Models that share tokenizer and framing, such as `gpt-4o`, `gpt-5`, `claude-4.5`, `gemini-2.5`."""
+    """The group of models that share tokenizer and framing, such as `gpt-4o`, `gpt-5`, `claude-4.5`, `gemini-2.5`."""
     aliases: tuple[str, ...] = ()
-    """Other names for the same model: dated ids, hosts' spellings, `-latest`."""
+    """Other names of the same model: dated ids, hosts' spellings, `-latest`."""
     window: int | None = None
-    """Tokens of input and output together, or of input where the provider limits them apart."""
+    """The context window in tokens: input and output together, or input alone where the provider limits them
+    separately."""
     max_output: int | None = None
     tokenizer: str | None = None
     """The vocabulary's name in the meter; None where no public one fits."""
     accepts: Mapping[str, bool] = field(default_factory=dict[str, bool])
-    """What the model takes (`temperature`, `tools`, `images`, …); absent where unknown."""
+    """Which features the model accepts (`temperature`, `tools`, `images`, …); a key is absent where unknown."""
     retired: date | None = None
-    """The day it was or will be switched off; None while no such day is announced."""
+    """The day on which it was or will be switched off; None while no such day is announced."""
     replaced_by: str | None = None
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
-    """Field name to the source of that figure."""
+    """The source of each figure, by field name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A name as someone wrote it, and the card it stands for."""
+    """A name as it was written, and the card found for it."""
 
     asked: str
     card: ModelCard
     host: str | None
-    """Who serves it, when the name says so with a prefix: `groq` in `groq/llama-3.3-70b`."""
+    """The host, if a prefix of the name gives one: `groq` in `groq/llama-3.3-70b`."""
     how: str
-    """`id`, `alias`, `dated` or `family`: by which rule the card was found."""
+    """The rule that found the card: `id`, `alias`, `dated` or `family`."""
 
 
 HOSTS = {
@@ -164,7 +162,7 @@ HOSTS = {
     "zai": "zai",
     "zenmux": "zenmux",
 }
-"""Prefix, as `fold` writes it, to the host it names. Publishers' names (`meta-llama/…`) are not hosts."""
+"""The host for each prefix, as `fold` writes it. Publishers' names (`meta-llama/…`) are not hosts."""
 
 _TO_DASH = str.maketrans(dict.fromkeys(":@_ ", "-"))
 _ALL_TO_DASH = str.maketrans(dict.fromkeys(".:@_ ", "-"))
@@ -184,19 +182,20 @@ _VARIANT = re.compile(r":(?:free|batch|thinking|extended|online|nitro|floor|exac
 
 
 def soften(name: str) -> str:
-    """Lower case, one separator, but the dots of versions kept: `Llama3.1:8B` is `llama3.1-8b`."""
+    """Return the name in lower case with one kind of separator, keeping the dots of versions: `Llama3.1:8B` becomes
+    `llama3.1-8b`."""
     return name.strip().lower().translate(_TO_DASH)
 
 
 def fold(name: str) -> str:
-    """The form in which names are compared: `Claude-3.5_Sonnet` and `claude-3-5-sonnet` are one."""
+    """Return the form in which names are compared: `Claude-3.5_Sonnet` and `claude-3-5-sonnet` are equal."""
     return name.strip().lower().translate(_ALL_TO_DASH)
 
 
 def forms(name: str) -> Iterator[tuple[str | None, str]]:
-    """The name, then the name with one prefix after another taken off, each with the outermost host so far.
+    """Yield the name, then the name with one prefix after another removed, each with the outermost host so far.
 
-    A publisher and a slash can be part of a name (`openai/gpt-oss-20b`), a host and a colon cannot.
+    A publisher and a slash can be part of a name (`openai/gpt-oss-20b`); a host and a colon cannot.
     """
     host = None
     rest = _VARIANT.sub("", name.strip().removeprefix("~"))
@@ -220,7 +219,8 @@ def _host(prefix: str) -> str | None:
 
 
 def _next_prefix(name: str) -> int | None:
-    """Where the next prefix ends: at any slash, but at a colon only after a host, since `qwen3:4b` is a whole name."""
+    """Return the end of the next prefix: at any slash, but at a colon only after a host, because `qwen3:4b` is a whole
+    name."""
     found = _SEPARATOR.search(name)
     if found is None:
         return None
@@ -231,7 +231,7 @@ def _next_prefix(name: str) -> int | None:
 
 
 def undated(folded: str) -> Iterator[str]:
-    """A folded name with one mark of a release after another taken off its end: a date, a build, `-latest`."""
+    """Yield a folded name with one release suffix after another removed: a date, a build, `-latest`."""
     while found := _RELEASE.search(folded):
         folded = folded[: found.start()]
         if not folded:
@@ -240,10 +240,10 @@ def undated(folded: str) -> Iterator[str]:
 
 
 def prefixes(softened: str) -> Iterator[str]:
-    """The longer first, each way to cut a softened name at a separator so that a variant of a family is cut off.
+    """Yield the prefixes of a softened name that leave a family after cutting off a variant, the longest first.
 
-    A bare number after the cut is another version, not a variant (`gpt-5-7` is no kind of `gpt-5`), and a single word
-    without a digit is a maker, not a family (`mistral`).
+    A bare number after the cut is another version, not a variant (`gpt-5-7` is not a kind of `gpt-5`), and a single
+    word without a digit is a maker, not a family (`mistral`).
     """
     words = softened.split("-")
     for size in range(len(words) - 1, 0, -1):
@@ -254,24 +254,25 @@ def prefixes(softened: str) -> Iterator[str]:
 
 
 DEFAULT_MODEL = "gpt-4"
-"""Where the original counted by default: the tool `count-tokens`, and `count` in Python."""
+"""The default model of the tool `count-tokens` and of `count` in Python, kept from the original program."""
 CURRENT_MODEL = "gpt-6.1-sol"
-"""Where a person is better served by a model that is sold today: `ullage count`."""
+"""The default model of `ullage count`, where a model sold today is more useful."""
 DEFAULT_WINDOW = 128_000
 PLAIN_RULES = {"character_count_div_4": 4, "character_count_div_3": 3}
-"""Rules that may be named in a model's place: characters a token, by the rule's name; 3 is meant for Portuguese."""
+"""Rules that can be named in place of a model, with their characters a token; 3 is meant for Portuguese."""
 LONGEST_NAME = 256
-"""No model is called by more characters; looking for one would take ever longer."""
+"""Longest name, in characters, that is looked up. No model's name is longer, and the time of a look-up grows with
+length."""
 OFFERED = (DEFAULT_MODEL, "gpt-3.5-turbo", "gpt-4o", "claude")
-"""The names that an error always offers, before the nearest."""
+"""The names that an error always suggests, before the most similar ones."""
 _CLAUDE = "claude"
 _OTHER_TASK = re.compile(
     r"(?:^|-)(?:tts|speech|voice|audio|sonic|music|asr|stt|transcri\w*|whisper|live\w*|realtime|translat\w*|dub\w*"
     r"|image\w*|imagine|video|canvas|ocr|embed\w*|rerank\w*|moderation|robotics)(?:-|$)"
 )
-"""Words of a name that say it is no model for text, though it begins with the name of one."""
+"""Words in a name that show that it is not a text model, even if it begins with the name of one."""
 _DATE = re.compile(r"(?P<month>[01]\d)-(?P<year>20\d\d)|20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|\d{3,4}")
-"""A release's date behind the name of its model: `2402`, `03-2024`, `20240229`, `2024-02-29`, `05-20`."""
+"""The date of a release after the name of its model: `2402`, `03-2024`, `20240229`, `2024-02-29`, `05-20`."""
 
 
 class _RawCard(TypedDict, total=False):
@@ -283,7 +284,7 @@ class _RawCard(TypedDict, total=False):
     max_output: int
     tokenizer: str
     accepts: str
-    """What it takes, by spaces; what it refuses has a dash before it."""
+    """The accepted features, separated by spaces; a refused one is prefixed with a dash."""
     retired: str
     replaced_by: str
     sources: dict[str, int]
@@ -296,15 +297,18 @@ class _RawTable(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How much a model takes at once."""
+    """The context window of a model."""
 
     tokens: int
     resolved: bool
-    """False where nobody knows the model or its window, and the default stands in."""
+    """False where the model or its window is unknown and the default is used."""
 
 
 class ModelTable:
-    """Cards by every name they go by. A card is made when it is first asked for."""
+    """The table of model cards, by every name of each model. A card is created on first use.
+
+    shipped().find("claude-sonnet-4-5").card.window
+    """
 
     def __init__(self, raw: _RawTable) -> None:
         self._raw = raw["cards"]
@@ -314,6 +318,7 @@ class ModelTable:
 
     @classmethod
     def read(cls, path: "Path | str") -> "ModelTable":
+        """Read a table from a JSON file."""
         with open(path, encoding="utf-8") as file:  # noqa: PTH123 - `pathlib` costs 4 ms, which every count would wait for
             return cls(json.load(file))
 
@@ -321,11 +326,15 @@ class ModelTable:
         return len(self._raw)
 
     def cards(self) -> Iterator[ModelCard]:
-        """Every card, by provider, family and id."""
+        """Yield every card, ordered by provider, family and id."""
         return map(self._card, range(len(self._raw)))
 
     def find(self, name: str) -> Match:
-        """The card for the name; `UnsupportedModel` where there is none."""
+        """Return the match for a name in any spelling.
+
+        Raises:
+            UnsupportedModel: No card matches the name.
+        """
         if match := self.get(name):
             return match
         shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
@@ -338,7 +347,8 @@ class ModelTable:
         )
 
     def get(self, name: str) -> Match | None:
-        """The card for the name, or None. Each rule in turn is tried on the name with fewer and fewer prefixes."""
+        """Return the match for a name, or None. Each rule in turn is tried on the name with fewer and fewer
+        prefixes."""
         if len(name) > LONGEST_NAME:
             return None
         spelt = list(forms(name))
@@ -350,8 +360,11 @@ class ModelTable:
         return None
 
     def nearest(self, name: str, count: int = 3) -> tuple[str, ...]:
-        """Ids that have the name among their words (`sonnet`, `gemini`), those that stay before those that go; then
-        ids like it, the likest first; none where nothing is."""
+        """Return the ids most similar to a name, for suggestions.
+
+        First come ids that contain the name as a word (`sonnet`, `gemini`), current models before retiring ones;
+        otherwise similar ids, the most similar first; empty where there are none.
+        """
         asked = fold(list(forms(name))[-1][1])[:64]
         from difflib import SequenceMatcher
 
@@ -368,7 +381,8 @@ class ModelTable:
         return tuple(identity for _, identity in likely[:count])
 
     def window(self, name: str, override: int | None = None) -> Window:
-        """How many tokens the model holds. A model nobody knows is no error: it gets the default, not resolved."""
+        """Return the context window in tokens. An unknown model is not an error: it gets the default, with `resolved`
+        false."""
         if override is not None:
             return Window(override, resolved=True)
         match = self.get(name)
@@ -384,7 +398,8 @@ class ModelTable:
         return position, "id" if fold(self._raw[position]["id"]) == folded else "alias"
 
     def _by_release(self, bare: str) -> tuple[int, str] | None:
-        """`gpt-4o-2031-01-01` is a `gpt-4o` of a day we do not know. A date on a bare maker's name says nothing."""
+        """Match an unknown release date: `gpt-4o-2031-01-01` is a `gpt-4o`. A date after a maker's name alone matches
+        nothing."""
         asked = fold(bare)
         for stem in undated(asked):
             if stem in self._index and ("-" in stem or any(map(str.isdigit, stem))):
@@ -393,11 +408,11 @@ class ModelTable:
         return None
 
     def _nearest_release(self, stem: str, asked: str) -> int | None:
-        """The card of the newest release that is no newer than the one asked for.
+        """Return the card of the newest release that is no newer than the one asked for.
 
-        Without a date it is the card of the stem, and so it is for a date beyond all that are known. None where the
-        release is older than all that are known and each of these is a model of its own: `mistral-small` is a name for
-        the newest of several models, none of which an older one must be taken for.
+        Without a date, or with a date after all known ones, it is the card of the stem. None where the release is older
+        than all known ones and each of these is a model of its own: `mistral-small` names the newest of several models,
+        and an older one must not be taken for any of them.
         """
         undated_card, wanted = self._index[stem], _date(asked, stem)
         if wanted is None:
@@ -417,8 +432,8 @@ class ModelTable:
         return None if _date(fold(self._raw[oldest]["id"]), stem) else oldest
 
     def _by_family(self, bare: str) -> tuple[int, str] | None:
-        """`gpt-4o-anything` is a kind of `gpt-4o`, unless the rest says that it speaks, listens or draws: those are
-        other models. What `_by_release` refused is none of them either."""
+        """Match a variant of a family: `gpt-4o-anything` is a kind of `gpt-4o`, unless the rest names speech, audio or
+        image output, which are other models. Names that `_by_release` rejected match nothing here either."""
         softened = soften(bare)
         if any(stem in self._index for stem in undated(fold(bare))):
             return None
@@ -431,8 +446,8 @@ class ModelTable:
         return None
 
     def _by_maker(self, bare: str) -> tuple[int, str] | None:
-        """Every `claude-…` is some Claude: one with the same words in another order (`claude-haiku-3-5`), else the
-        newest of those whose id begins with the most of its words."""
+        """Match any `claude-…`: the Claude with the same words in another order (`claude-haiku-3-5`), else the newest
+        of those whose id begins with most of its words."""
         words = fold(bare).split("-")
         if words[0] != _CLAUDE:
             return None
@@ -453,7 +468,7 @@ class ModelTable:
 
 
 def _index(cards: list[_RawCard]) -> dict[str, int]:
-    """Folded name to position. A name with a publisher (`meta-llama/…`) is also known without."""
+    """Return the position of each folded name. A name with a publisher (`meta-llama/…`) is also indexed without it."""
     index: dict[str, int] = {}
     for position, raw in enumerate(cards):
         for name in (raw["id"], *raw.get("aliases", ())):
@@ -464,7 +479,8 @@ def _index(cards: list[_RawCard]) -> dict[str, int]:
 
 
 def _date(name: str, stem: str) -> str | None:
-    """The date behind a model's name, as digits that sort by time among those of one length; None without one."""
+    """Return the date after a model's name, as digits that sort by time among those of the same length; None without
+    one."""
     found = _DATE.match(name, len(stem) + 1) if name.startswith(f"{stem}-") else None
     if found is None or name[found.end() : found.end() + 1] not in {"", "-"}:
         return None
@@ -498,5 +514,5 @@ def _accepts(words: str) -> Mapping[str, bool]:
 
 @cache
 def shipped() -> ModelTable:
-    """The table that comes with the package, read once."""
+    """Return the table that ships with the package, read once a process."""
     return ModelTable.read(f"{__file__.removesuffix('model_cards.py')}data/cards.json")

@@ -1,7 +1,8 @@
 """The price of using a model.
 
-The user's own price wins; else genai-prices knows; else nobody does, and that is None, never 0. genai-prices is
-imported only when money is asked for, and never told to fetch anything: its prices are those of the installed version.
+The user's own price comes first, then that of genai-prices; otherwise the price is unknown, which is None, never 0.
+genai-prices is imported only when a price is requested, and never downloads anything: its prices are those of the
+installed version.
 """
 
 from collections.abc import Iterator
@@ -19,21 +20,21 @@ __all__ = ["Cost", "Price", "Usage", "cost_of", "price_of"]
 
 _ZERO = Decimal(0)
 _HOSTS = {"bedrock": "aws", "google-vertex": "google", "moonshot": "moonshotai", "xai": "x-ai"}
-"""Our name of a host to that of genai-prices, where they differ."""
+"""Ullage's name of a host to that of genai-prices, where they differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens as a provider reports them, in inclusive buckets. None is what it did not report."""
+    """Tokens as a provider reports them, in inclusive buckets. None is a figure that it did not report."""
 
     input: int | None = None
-    """All input, what was read from and written to a cache included."""
+    """All input, including what was read from and written to a cache."""
     output: int | None = None
-    """All output, reasoning included."""
+    """All output, including reasoning."""
     cache_read: int | None = None
-    """The part of the input that came from a cache; priced as other input where it was not reported."""
+    """The part of the input that was read from a cache; priced as other input where it was not reported."""
     cache_write: int | None = None
-    """The part of the input that went into a cache; priced as other input where it was not reported."""
+    """The part of the input that was written to a cache; priced as other input where it was not reported."""
     reasoning: int | None = None
     """The part of the output that was reasoning."""
 
@@ -49,16 +50,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a use cost. A part whose tokens or price nobody knows is None, and so is then the total."""
+    """The cost of a request. A part whose tokens or price are unknown is None, and then so is the total."""
 
     input: Decimal | None
     output: Decimal | None
     currency: str
     source: str
     date: date | None
-    """The day whose prices were taken; None for the user's own, which have none."""
+    """The day of the prices; None for the user's own, which have no date."""
     reported: Decimal | None = None
-    """The whole, where whoever bills has said it: it wins over the sum of the parts."""
+    """The total as billed, where the biller reported it: it takes precedence over the sum of the parts."""
 
     @property
     def total(self) -> Decimal | None:
@@ -69,18 +70,18 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What one token costs. Of a price that rises with the length of the prompt, this is the lowest."""
+    """The price of one token. Where a price rises with the length of the prompt, this is the lowest."""
 
     input: Decimal | None
     output: Decimal | None
     cache_read: Decimal | None = None
-    """None where reading from a cache has no price of its own, and costs as other input does."""
+    """The price of reading from a cache; None where it has no price of its own, and costs as other input does."""
     cache_write: Decimal | None = None
-    """None where writing to a cache has no price of its own, and costs as other input does."""
+    """The price of writing to a cache; None where it has no price of its own, and costs as other input does."""
     currency: str = "USD"
     source: str
     date: date | None
-    """None for the user's own, which holds on every day."""
+    """The day of the price; None for the user's own, which applies on every day."""
 
     def cost(self, usage: Usage) -> Cost:
         return Cost(
@@ -101,7 +102,14 @@ class Price:
 
 
 def price_of(match: Match, *, when: datetime, host: str | None = None, own: Price | None = None) -> Price | None:
-    """The price of a token on that day: the user's own, else the host's, else None."""
+    """Return the price of a token on a day: the user's own, else the host's, else None.
+
+    Args:
+        match: The model.
+        when: The time whose prices apply.
+        host: The host that serves the model; the match's where None.
+        own: The user's own price, which takes precedence.
+    """
     if own is not None:
         return own
     found = _calculated(Usage(input=0, output=0), match, when, host)
@@ -121,7 +129,16 @@ def price_of(match: Match, *, when: datetime, host: str | None = None, own: Pric
 def cost_of(
     usage: Usage, match: Match, *, when: datetime, host: str | None = None, own: Price | None = None
 ) -> Cost | None:
-    """What the use cost, with the steps by which a price rises with the prompt; None where nobody knows a price."""
+    """Return the cost of a request, including steps of a price that rises with the prompt; None where no price is
+    known.
+
+    Args:
+        usage: The tokens that the provider reported.
+        match: The model.
+        when: The time whose prices apply.
+        host: The host that served the model; the match's where None.
+        own: The user's own price, which takes precedence.
+    """
     if own is not None:
         return own.cost(usage)
     found = _calculated(usage, match, when, host)
@@ -143,14 +160,14 @@ def _times(tokens: int | None, price: Decimal | None) -> Decimal | None:
 
 
 def _known(tokens: int | None, price: object, cost: Decimal) -> Decimal | None:
-    """genai-prices adds nothing for what has no price; we say that it is unknown."""
+    """Return None where the price is unknown: genai-prices adds nothing for it, which would read as free."""
     if tokens == 0:
         return _ZERO
     return None if tokens is None or price is None else cost
 
 
 def _each(price: object) -> Decimal | None:
-    """Of a million tokens' price, that of one; of a stepped price, the first step."""
+    """Return the price of one token from that of a million; of a stepped price, the first step."""
     base = getattr(price, "base", price)
     return base.scaleb(-6) if isinstance(base, Decimal) else None
 
@@ -177,7 +194,8 @@ def _calculated(usage: Usage, match: Match, when: datetime, host: str | None) ->
 
 
 def _references(match: Match) -> Iterator[str]:
-    """The names to ask a price for: as written, since a region can have its price, then shorter, then the card's id.
+    """Yield the names under which to look up a price: as written, because a region can have its own price, then
+    shorter, then the card's id.
 
     A card found by family is another model than the one asked for, and its price would be a guess.
     """

@@ -1,4 +1,4 @@
-"""Searches folders of text files and returns passages."""
+"""Searches folders of text files and returns passages with citations, within a token budget."""
 
 from .folder_files import EXCLUDED, Bounds, FileRoots, Image, RetrieveSettings
 from .passages import PassageIndex

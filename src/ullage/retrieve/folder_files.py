@@ -1,26 +1,24 @@
 """Walks the folders that the user named and reads their text files.
 
-Goes through the folders that the user named, in a stable order, and says which files are to be searched, with their
-stamps. Follows no links, enters nothing that is excluded or ignored, and survives what vanishes meanwhile. What is in a
-file, `reading` knows; the folders' own `.gitignore` files excepted.
+`Walk` goes through the folders in a stable order and yields the files to be searched, with their stamps. It follows no
+links, does not enter excluded or ignored folders, and tolerates files that disappear meanwhile. It reads no files
+except the folders' own `.gitignore`.
 
-The language of `.gitignore`, which people know: `*.md` anywhere, `/docs` at the top, `build/` for folders, `**` for any
-number of them, `!` to take back; the last pattern that fits decides. A path is matched part by part, so that no pattern
-takes long over it, whoever wrote it. Reads no files.
+`Patterns` implements the language of `.gitignore`: `*.md` anywhere, `/docs` at the top, `build/` for folders, `**` for
+any number of them, `!` to include again; the last pattern that matches decides. A path is matched part by part, so that
+no pattern, whatever its source, takes long.
 
-Opens files below a folder without leaving it: every part of the path is opened by its name in the folder before, and a
-link is not followed, so that what is swapped between a look and the reading is not read either. What is no plain file
-(a pipe, a device, a socket) is not waited for.
+Files below a folder are opened without leaving it: every part of the path is opened by its name in the folder before,
+without following links, so that a file swapped between the check and the reading is not read. Anything but a regular
+file (a pipe, a device, a socket) is skipped without waiting.
 
-UTF-8, with a mark for what is not; UTF-16 and UTF-32 where they say so at their beginning. Bytes that are no text at
-all have no lines. Reads no files.
+Text is decoded as UTF-8, with U+FFFD for invalid bytes, or as UTF-16 and UTF-32 where a byte order mark says so. Binary
+content has no lines.
 
-Files that a caller names by path, inside folders that the user named.
-
-A path is resolved first, links and all, and must then lie in a root; it is opened from that root part by part without
-following a link, so that what is swapped between the check and the reading is not read. What ignore files name, what is
-called like a secret or holds one, and what is too large is refused. An error names the path as it was asked for, and
-never what a file holds.
+`FileRoots` reads files that a caller names by path, inside folders that the user named. A path is resolved first,
+including links, and must then be in a root; it is opened from that root part by part without following a link. A file
+is refused if an ignore file names it, if its name or content looks like a secret, or if it is too large. An error names
+the path as it was given, and never the content.
 """
 
 import base64
@@ -62,20 +60,21 @@ __all__ = [
 ]
 
 Parts = tuple[str, ...]
-"""A path below a folder, part by part."""
+"""A path below a folder, as its parts."""
 
 _ESCAPED = re.compile(r"\\(.)")
 _TRAILING = re.compile(r"(?<!\\) +$")
 _ANYWHERE = 2
-"""Segments of a pattern that is a name alone, behind `**`: most are, and a look at the last part is enough."""
+"""Number of segments of a pattern that is a name alone, after `**`. Most patterns are, and only the path's last part
+needs to be matched."""
 _LONGEST = 1_000
-"""Characters of a pattern; what is longer is none."""
+"""The longest pattern, in characters; longer lines are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pattern:
     segments: tuple[re.Pattern[str] | None, ...]
-    """None stands for any number of parts."""
+    """One a part of the path; None matches any number of parts."""
     negated: bool
     folders_only: bool
 
@@ -99,7 +98,7 @@ class _Pattern:
         return (at + 1,) if segment.match(part) else ()
 
     def _beyond(self, reached: set[int]) -> set[int]:
-        """With the segments that come next because one in between need not match anything."""
+        """Add the segments after one that can match nothing."""
         for at in sorted(reached):
             end = at
             while end < len(self.segments) and self.segments[end] is None:
@@ -109,7 +108,7 @@ class _Pattern:
 
 
 class Patterns:
-    """A list of patterns, of which the last that fits decides."""
+    """A list of patterns, of which the last that matches decides."""
 
     def __init__(self, lines: Iterable[str], *, any_case: bool = False) -> None:
         flags = re.IGNORECASE if any_case else re.NOFLAG
@@ -120,14 +119,15 @@ class Patterns:
         return bool(self._backwards)
 
     def says(self, parts: Parts, *, is_folder: bool) -> bool | None:
-        """Whether it is meant; None where no pattern fits. What lies in a folder that is meant is not asked here."""
+        """Return whether the patterns include a path; None where none matches. The folders around the path are not
+        considered."""
         for pattern in self._backwards:
             if pattern.fits(parts, is_folder=is_folder):
                 return not pattern.negated
         return None
 
     def covers(self, parts: Parts) -> bool:
-        """Whether a file is meant, or a folder that it lies in."""
+        """Return whether the patterns include a file, or a folder around it."""
         said = self.says(parts, is_folder=False)
         if said is not None:
             return said
@@ -196,58 +196,58 @@ _SECRETS = (
     ),
 )
 _MACHINERY = (".git", ".hg/", ".svn/", "node_modules/", ".venv/", ".tox/", "__pycache__/")
-"""What programs write for programs; a worktree's `.git` is a file."""
+"""Files that programs write for programs; a worktree's `.git` is a file."""
 
 EXCLUDED = (*_SECRETS, *_MACHINERY)
-"""Never looked into, unless the user says `!` of it. In whatever case the name is written."""
+"""Patterns that are never searched, in upper or lower case, unless the user includes one again with `!`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much is held in memory at the most. What lies beyond is left out, and said to be."""
+    """Limits on the files in memory. Whatever exceeds them is left out, and reported."""
 
     files: int = 20_000
     bytes: int = 100_000_000
     passages: int = 150_000
     entries: int = 500_000
-    """Names looked at in all folders together."""
+    """Directory entries visited in all folders together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrieveSettings:
     name: str
     folders: tuple[Path, ...] = ()
-    """Looked through with all that lies in them, links excepted."""
+    """Folders to search, with everything in them except links."""
     files: tuple[Path, ...] = ()
-    """Looked through whatever the patterns say."""
+    """Files to search regardless of the patterns."""
     include: tuple[str, ...] = ()
-    """Patterns as in `.gitignore`; none for every text."""
+    """Patterns as in `.gitignore`; none for every text file."""
     exclude: tuple[str, ...] = ()
-    """Patterns as in `.gitignore`, after `EXCLUDED`: `!notes.key` has that file searched all the same."""
+    """Patterns as in `.gitignore`, applied after `EXCLUDED`: `!notes.key` includes that file again."""
     gitignore: bool = True
-    """Whether what the folders' own `.gitignore` files name is left out."""
+    """Whether to leave out what the folders' own `.gitignore` files name."""
     max_file_bytes: int = 1_000_000
     within: Path | None = None
-    """The project that named the folders and files: a link in it that leads out of it is not followed."""
+    """The project whose settings name the folders and files: a link in it that leads out of it is not followed."""
     bounds: Bounds = field(default_factory=Bounds)
 
 
 HEAD = 8_192
-"""Bytes at the beginning of a file that show whether it is text."""
+"""Bytes at the beginning of a file by which text is recognised."""
 _WIDE = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""The longer marks first: one begins like another."""
+"""Byte order marks, the longer first, because one begins like another."""
 _UNREADABLE = "\ufffd"
 _TOLERATED = 0.3
-"""Of a head's characters, that may be no UTF-8 before it is taken for no text."""
+"""Share of a head's characters that may be invalid UTF-8 before the file counts as binary."""
 
 
 def is_binary(head: bytes) -> bool:
-    """By the first `HEAD` bytes of a file."""
+    """Return whether a file is binary, by its first `HEAD` bytes."""
     if _wide(head) is not None:
         return False
     text = head.decode("utf-8", "replace")
@@ -255,8 +255,8 @@ def is_binary(head: bytes) -> bool:
 
 
 def decode_text(content: bytes) -> str | None:
-    """The whole text, with its line breaks and a mark at its beginning as they are, so that a patch of it applies; None
-    where some of it stands for no character."""
+    """Return the whole text, with its line breaks and byte order mark unchanged, so that a patch of it applies; None
+    where some bytes are invalid."""
     try:
         return content.decode(_wide(content) or "utf-8")
     except UnicodeDecodeError:
@@ -264,7 +264,7 @@ def decode_text(content: bytes) -> str | None:
 
 
 def lines_of(content: bytes) -> list[str]:
-    """The lines of a text as editors count them, without their breaks; never raises."""
+    """Return the lines of a text as editors count them, without line breaks; never raises."""
     text = content.decode(_wide(content) or "utf-8-sig", "replace")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
@@ -275,7 +275,7 @@ def _wide(content: bytes) -> str | None:
 
 
 _DESCENDS = os.open in os.supports_dir_fd
-"""Whether a file can be opened by its name in an open folder; not so on Windows."""
+"""Whether a file can be opened by its name in an open folder; not possible on Windows."""
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _PLAIN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -283,20 +283,21 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Equal stamps mean an equal file, as far as can be known without reading it."""
+    """Identifies a version of a file: equal stamps mean an unchanged file, as far as can be known without reading
+    it."""
 
     modified: int
-    """In nanoseconds, as is `touched`."""
+    """Nanoseconds, as is `touched`."""
     touched: int
     size: int
     inode: int
 
 
 class Unread(Enum):
-    """Why a file has no lines to be searched."""
+    """The reason why a file has no lines to be searched."""
 
     UNREADABLE = "unreadable"
-    """Or gone, or no plain file, or behind a link."""
+    """The file is unreadable, gone, not a regular file, or behind a link."""
     BINARY = "binary"
     LARGE = "large"
 
@@ -306,7 +307,7 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 
 def read_lines(folder: Path, parts: Parts, most: int) -> list[str] | Unread:
-    """The lines of a file below a folder that has at most so many bytes; never raises."""
+    """Return the lines of a file below a folder that has at most `most` bytes; never raises."""
     try:
         content = _content(folder, parts, most)
     except (OSError, ValueError):
@@ -317,7 +318,7 @@ def read_lines(folder: Path, parts: Parts, most: int) -> list[str] | Unread:
 
 
 def _content(folder: Path, parts: Parts, most: int) -> bytes | Unread:
-    """At most a byte more than may be."""
+    """Read a file, at most one byte more than allowed."""
     descriptor = open_below(folder, parts)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -330,7 +331,7 @@ def _content(folder: Path, parts: Parts, most: int) -> bytes | Unread:
 
 
 def open_below(folder: Path, parts: Parts) -> int:
-    """A descriptor of a file below a folder, reached without following a link; raises `OSError`."""
+    """Open a file below a folder without following a link, and return its descriptor; raises `OSError`."""
     return _opened(folder, parts) if _DESCENDS else opened_plainly(folder, parts)
 
 
@@ -347,7 +348,7 @@ def _opened(folder: Path, parts: Parts) -> int:
 
 
 def opened_plainly(folder: Path, parts: Parts) -> int:
-    """Where folders cannot be held open: a path that leads elsewhere than it says is not opened."""
+    """Open a file where folders cannot be opened; refuses a path that resolves to another."""
     path = Path(os.path.realpath(folder)).joinpath(*parts)
     if os.path.realpath(path) != str(path):
         raise PermissionError(path)
@@ -356,35 +357,35 @@ def opened_plainly(folder: Path, parts: Parts) -> int:
 
 _GITIGNORE = ".gitignore"
 _LARGEST_GITIGNORE = 100_000
-"""Bytes; a longer one is none."""
+"""The largest `.gitignore` that is read, in bytes; a larger one is ignored."""
 
 _Ignoring = tuple[tuple[int, Patterns], ...]
-"""Of the folders around, each with how deep it lies, the innermost first."""
+"""Patterns of the folders around, each with its depth, the innermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder that the user named, or the one that a named file lies in."""
+    """A folder that the user named, or the folder of a named file."""
 
     folder: Path
     label: str
-    """What stands before its paths; empty where it is the only one."""
+    """Prefix of its paths; empty where it is the only root."""
     only: str | None = None
-    """The named file."""
+    """The file, where a file was named."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
     path: str
-    """As it is cited."""
+    """The path as it is cited."""
     root: Root
     parts: Parts
     stamp: Stamp
 
 
 def roots_of(settings: RetrieveSettings) -> tuple[Root, ...]:
-    """What is named may be a link, since the user named it; it is cited as what it leads to. A link in a project that
-    leads out of it is left out."""
+    """Return the roots for the settings. A named path may be a link, and is cited by its target; a link in a project
+    that leads out of it is left out."""
     folders = [Path(os.path.realpath(path)) for path in settings.folders if not _leaves(path, settings.within)]
     files = [Path(os.path.realpath(path)) for path in settings.files if not _leaves(path, settings.within)]
     labels = _labels([*folders, *(path.parent for path in files)], settings.name)
@@ -393,14 +394,14 @@ def roots_of(settings: RetrieveSettings) -> tuple[Root, ...]:
 
 
 def _leaves(path: Path, project: Path | None) -> bool:
-    """Whether a path in the project leads out of it."""
+    """Return whether a path in the project leads out of it."""
     if project is None or not Path(os.path.abspath(path)).is_relative_to(project):  # noqa: PTH100 - keeps links
         return False
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
 
 
 def _labels(folders: list[Path], instead: str) -> dict[Path, str]:
-    """The folders' names, with a number where two have the same; nothing where there is only one."""
+    """Return the folders' names, with a number where two are the same; empty where there is only one."""
     labels: dict[Path, str] = {}
     for folder in dict.fromkeys(folders):
         name = folder.name or instead
@@ -411,12 +412,12 @@ def _labels(folders: list[Path], instead: str) -> dict[Path, str]:
 
 @dataclass(slots=True)
 class Walk:
-    """One look at all the folders."""
+    """One walk through all the folders."""
 
     settings: RetrieveSettings
     roots: tuple[Root, ...]
     looked_at: int = 0
-    """Names, in all folders together."""
+    """Directory entries visited, in all folders together."""
     missing: list[str] = field(default_factory=list[str])
     """Named folders and files that cannot be read."""
     _excluded: Patterns = field(init=False)
@@ -431,7 +432,7 @@ class Walk:
         return self.looked_at >= self.settings.bounds.entries
 
     def files(self) -> Iterator[File | None]:
-        """Each file once; None now and then, for a pause."""
+        """Yield each file once, and None now and then, to allow a pause."""
         for root in self.roots:
             if root.only is None:
                 yield from self._walked(root)
@@ -480,7 +481,7 @@ class Walk:
         return around if isinstance(lines, Unread) else ((len(parts), Patterns(lines)), *around)
 
     def _judged(self, root: Root, parts: Parts, entry: os.DirEntry[str], ignoring: _Ignoring) -> File | bool:
-        """A file to be searched, or whether it is a folder to be entered."""
+        """Return the file if it is to be searched, else whether the entry is a folder to be entered."""
         try:
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not entry.is_file(follow_symlinks=False):
@@ -505,7 +506,7 @@ def _is_ignored(parts: Parts, ignoring: _Ignoring, *, is_folder: bool) -> bool:
 
 
 def _is_sayable(name: str) -> bool:
-    """A name that is not text, or hides some of itself, is no citation."""
+    """Return whether a name can be cited: it is valid text without hidden characters."""
     return clean(name).text == name and "\n" not in name and "\t" not in name
 
 
@@ -515,7 +516,7 @@ def _path(root: Root, parts: Parts) -> str:
 
 _IGNORE_FILES = (".gitignore", ".ignore", ".aiignore", ".aiexclude", ".cursorignore", ".geminiignore")
 _LARGEST_IGNORE_FILE = 100_000
-"""Bytes; a longer one is not read, and neither is what lies around it."""
+"""The largest ignore file that is read, in bytes; with a larger one, no file around it is read either."""
 _MOST_FILES = 50
 _IMAGES: dict[str, re.Pattern[bytes]] = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
@@ -532,7 +533,7 @@ _FILE_ROOTS_SECRETS = re.compile(
     rb"|\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
     rb"|\bxox[abeprs]-[A-Za-z0-9-]{20,}|\bAIza[0-9A-Za-z_-]{35}\b|\bhf_[A-Za-z0-9]{30,}|\bnpm_[A-Za-z0-9]{36}\b"
 )
-"""Private keys, and keys of services that have a shape of their own."""
+"""Private keys, and keys of services that have a recognisable form."""
 _EXCLUDED = Patterns(EXCLUDED, any_case=True)
 
 
@@ -545,25 +546,25 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRoots:
-    """The folders, as the user named them; what they lead to is looked up at each reading."""
+    """Reads files in the folders that the user named. Links in the folders' paths are resolved at each reading."""
 
     folders: tuple[Path, ...]
     max_bytes: int = 1_000_000
-    """Of one text."""
+    """Bytes of the largest text."""
     max_image_bytes: int = 5_000_000
     secrets: tuple[str, ...] = ()
-    """Values that no file may hold, such as the providers' own keys."""
+    """Values that no file may contain, such as the providers' own keys."""
 
     def texts(self, paths: tuple[str, ...]) -> dict[str, str]:
-        """The contents of files, by the path of each from its root; by the whole path where another root has the same.
+        """Return the contents of files by path from the root; by the full path where another root has the same.
 
         Args:
-            paths: absolute, or from a root; of two roots that have it the first is meant.
+            paths: Absolute, or relative to a root; where two roots have the file, the first is used.
 
         Raises:
-            Denied: one lies outside the roots, is ignored, or is called like a secret or holds one.
-            UnreadableFile: one is not there, is no text, or is larger than `max_bytes`.
-            InvalidArguments: there are more than can be read at once.
+            Denied: A file is outside the roots, is ignored, or its name or content looks like a secret.
+            UnreadableFile: A file does not exist, is not text, or is larger than `max_bytes`.
+            InvalidArguments: There are more files than can be read at once.
         """
         _check_number(paths, "files")
         found, places = dict[str, str](), dict[str, Path]()
@@ -583,7 +584,8 @@ class FileRoots:
         return found
 
     def images(self, names: tuple[str, ...]) -> tuple[Image, ...]:
-        """The same for images, each a path or a `data:` URI. What is no image by its first bytes is not handed on."""
+        """Return images, each named by a path or a `data:` URI. A file whose first bytes are not an image's is
+        refused."""
         _check_number(names, "images")
         return tuple(self._image(name) for name in names)
 
@@ -604,7 +606,7 @@ class FileRoots:
         return Image(kind, base64.b64encode(content).decode("ascii"))
 
     def _read(self, path: str, most: int) -> tuple[Path, str, bytes]:
-        """Where a file lies, its path from its root, and what it holds."""
+        """Return a file's location, its path from its root, and its content."""
         root, parts = self._place(path)
         asked = Path(path).parts
         for names in (parts, tuple(part for part in asked if part not in ("/", "..", "."))):
@@ -628,7 +630,7 @@ class FileRoots:
             )
 
     def _place(self, path: str) -> tuple[Path, Parts]:
-        """The root that a file lies in once every link is followed, and its path from there."""
+        """Return the root that contains a file once every link is followed, and its path from there."""
         roots = [Path(os.path.realpath(folder.expanduser())) for folder in self.folders]
         if "\0" in path or not path.strip():
             raise InvalidArguments("a path is empty or no text", suggestion="give paths inside the roots")
@@ -654,18 +656,19 @@ def _check_number(names: tuple[str, ...], argument: str) -> None:
 
 
 def _covers(patterns: Patterns, parts: Parts) -> bool:
-    """Whether a file, or a folder around it, is named; a later pattern may take a name back."""
+    """Return whether a file, or a folder around it, is named; a later pattern may take a name back."""
     folders = (patterns.says(parts[:depth], is_folder=True) for depth in range(1, len(parts)))
     return any(folders) or bool(patterns.says(parts, is_folder=False))
 
 
 def _check_ignored(path: str, root: Path, parts: Parts) -> None:
-    """By the ignore files of every folder from the file's own up to its repository's, or to the root.
+    """Raise if the file is ignored by an ignore file in its own folder or any above, up to its repository's or the
+    root's.
 
-    The files of each name are read as Git reads its own: of those around a folder or a file the innermost that names it
-    decides, and what lies in an ignored folder is ignored, whatever is said further in. What one name takes back, the
-    others may still ignore. A file that cannot be read (a link, or too large) may say anything, so that nothing around
-    it is read.
+    Ignore files of each name are applied as Git applies its own: among those around a path the innermost that names it
+    decides, and everything in an ignored folder is ignored, whatever deeper files say. A path that one kind of ignore
+    file includes again may still be ignored by another. An ignore file that cannot be read (a link, or too large) may
+    name anything, so nothing around it is read.
     """
     around = list(_around(root, parts))
     for name in _IGNORE_FILES:
@@ -687,8 +690,8 @@ def _check_ignored(path: str, root: Path, parts: Parts) -> None:
 
 
 def _file_roots_is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
-    """Whether a file, or a folder that it lies in, is ignored; `rules` are the innermost first, each with the path from
-    its folder to the file."""
+    """Return whether a file, or a folder around it, is ignored; `rules` are the innermost first, each with the path
+    from its folder to the file."""
     depth = max((len(below) for _, below in rules), default=0)
     for left in range(depth - 1, -1, -1):
         said = (
@@ -702,7 +705,7 @@ def _file_roots_is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
 
 
 def _around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
-    """The folders around a file, the innermost first, each with the file's path from there."""
+    """Yield the folders around a file, the innermost first, each with the file's path from there."""
     for depth in range(len(parts) - 1, -1, -1):
         yield root.joinpath(*parts[:depth]), parts[depth:]
     above = parts

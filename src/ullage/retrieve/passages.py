@@ -1,19 +1,20 @@
 """Cuts texts into passages and indexes their terms.
 
-Cuts a text into passages where something new begins: every line is in exactly one of them, in order. A passage is
-long enough to be understood and short enough that several fit into a reply; a single line is never cut, however
-long. Sizes are in characters, since a passage is cut once and weighed for whoever asks.
+`cut` divides a text where something new begins: every line is in exactly one passage, in order. A passage is long
+enough to be understood and short enough that several fit into a reply; a single line is never cut, however long. Sizes
+are in characters, because a passage is cut once and weighed for models with different tokenizers.
 
-Headings in prose, definitions in code, paragraphs in both: each line gets a strength at which a passage may begin with
-it, and those that begin a section say its title. By the look of lines alone, in any language, so that nothing fails on
-a file that is broken; no parser is asked.
+`outline` finds headings in prose, definitions in code, and paragraphs in both: each line gets a strength with which a
+passage may begin there, and lines that begin a section have its title. It looks at the form of lines alone, in any
+language and without a parser, so that broken files are no problem.
 
-An `Index` for a hundred thousand small texts that come and go, a file at a time, where `LexicalIndex` is made anew for
-the next query after a change. Here a word in a passage is four bytes, and nothing that the collector must visit.
+`PassageIndex` is an `Index` for a hundred thousand small texts that change a file at a time; `LexicalIndex` is rebuilt
+for the next query after a change. A word in a passage takes four bytes here, and creates no objects for the garbage
+collector.
 
-Passages are ranked by BM25 over one text in which what a passage is about (its path and headings) is written twice
-more (Robertson, Zaragoza, Taylor, "Simple BM25 extension to multiple weighted fields", 2004). What a term is, `search`
-knows. Pure and deterministic.
+Passages are ranked by BM25 over one text in which the path and headings are repeated twice more (Robertson, Zaragoza,
+Taylor, "Simple BM25 extension to multiple weighted fields", 2004). Terms are those of `ullage.search`. Pure and
+deterministic.
 """
 
 import math
@@ -30,8 +31,8 @@ from ullage.search import Document, terms
 __all__ = ["Outline", "PassageIndex", "Span", "Title", "cut", "outline"]
 
 _CONTINUED, _LISTED, _PARAGRAPH, _INNER, _TOP = 0, 1, 2, 3, 8
-"""The strength of a line that belongs to the one before, of an item or an indented paragraph, of a paragraph, of the
-innermost section, of the outermost."""
+"""The strength of a line that continues the one before, of a list item or indented paragraph, of a paragraph, of the
+innermost section, and of the outermost."""
 
 _PROSE = frozenset(("md", "markdown", "mdx", "rst", "txt", "adoc", "asciidoc", "org", "textile", "tex", "wiki", ""))
 _HEADING = re.compile(r" {0,3}(#{1,6}|={1,6})\s+(\S.*)|\\(part|chapter|(?:sub){0,2}section)\*?\{(.*)")
@@ -54,39 +55,40 @@ _DEFINITION = re.compile(
     rf"(\s*)(?:(?:{'|'.join(_BEFORE)})(?:\([a-z]+\))?\s+)*(?:{'|'.join(_DEFINING)})\b[\s*]+([\w$~]+(?:(?:\.|::)[\w$~]+)*)",
     re.IGNORECASE,
 )
-"""In most languages: words such as `public static`, a word such as `class`, a name."""
+"""A definition in most languages: words such as `public static`, a word such as `class`, a name."""
 _ATTACHED = re.compile(r"\s*(?:@|#|//|/\*|\*|--|;|\[|<!--)")
-"""Begins a decorator or a comment, which belongs to what it stands on."""
+"""The beginning of a decorator or a comment, which belongs to the definition below it."""
 _LONG = 200
-"""Characters of a line that are looked at."""
+"""Characters of a line that are examined."""
 _DEEP = 8
-"""Spaces of indentation beyond which a definition is a detail."""
+"""Spaces of indentation beyond which a definition counts as a detail."""
 _ATTACHABLE = 30
-"""Lines of comments and decorators that a definition takes along at the most."""
+"""The most lines of comments and decorators that belong to a definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """What a section is called that begins with a line."""
+    """The title of a section, by its first line."""
 
     text: str
     depth: int
-    """A title ends all sections that are as deep or deeper."""
+    """Depth of the section; a title ends all sections of the same or a greater depth."""
     strength: int
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Numbers for most lines, and objects for few: a long text gives the collector of garbage nothing to do."""
+    """The strengths and titles of a text's lines: numbers for all lines and objects for few, to spare the garbage
+    collector."""
 
     strengths: list[int]
-    """How well a passage may begin with each line."""
+    """The strength with which a passage may begin with each line."""
     titles: dict[int, Title]
-    """By line."""
+    """Titles by line."""
 
 
 def outline(lines: Sequence[str], suffix: str) -> Outline:
-    """Of a text whose name ends in that suffix."""
+    """Return the outline of a text whose file name ends in `suffix`."""
     heads = [line[:_LONG] for line in lines]
     found = Outline([_of_paragraph(before, line) for before, line in zip(["", *heads], heads, strict=False)], {})
     titles = _headings(heads) if suffix.lower() in _PROSE else _definitions(heads)
@@ -124,7 +126,7 @@ def _heading(line: str, after: str) -> Title | None:
 
 
 def _definitions(heads: list[str]) -> Iterator[tuple[int, Title]]:
-    """A definition begins with the decorators and comments right above it."""
+    """Yield the titles of definitions. A definition begins with the decorators and comments directly above it."""
     free = 0
     for at, line in enumerate(heads):
         title = _definition(line)
@@ -149,38 +151,41 @@ def _attached(heads: list[str], at: int, free: int) -> int:
 
 
 _TITLED = 2
-"""How often path and headings count as written: what a text is called says more than a word in it."""
+"""Additional copies of path and headings in the counted text: a title is more significant than a word in the text."""
 _SATURATION = 1.2
-"""BM25's k1: how soon more of the same term stops counting."""
+"""BM25's k1: how quickly further occurrences of a term stop counting."""
 _LENGTH = 0.75
-"""BM25's b: how much a long text takes from each of its terms."""
+"""BM25's b: how much the length of a text reduces the weight of its terms."""
 _MOST = 255
-"""Of the same term in a passage, that count."""
+"""The most occurrences of a term in a passage that count."""
 _MOST_TERMS = 64
 """Different terms of a query that are looked up."""
 _WORD = 4
 """Bytes of a posting: a slot in 24 bits, a count in 8."""
 _HOLES = 1_000
-"""Slots of removed passages that are tolerated beyond one a living passage."""
+"""Slots of removed passages tolerated in addition to one for each present passage."""
 
 
 class PassageIndex:
-    """Holds the words of passages by id: a document's description, with its name and server as headings and path."""
+    """Index of the words of passages, by id.
+
+    A passage is the description of a `Document`, with its path and headings as name and server.
+    """
 
     def __init__(self) -> None:
         self._slots: dict[str, int] = {}
         self._ids: list[str | None] = []
-        """By slot; None for a passage that was removed."""
+        """Ids by slot; None for a removed passage."""
         self._lengths = array("I")
         self._length = 0
-        """Of all passages together, in terms."""
+        """Length of all passages together, in terms."""
         self._postings: dict[str, bytearray] = {}
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def add(self, document: Document) -> None:
-        """Takes a passage in; one with the same id is replaced."""
+        """Add a passage; one with the same id is replaced."""
         self.remove(document.id)
         counts = _counted(document)
         slot = self._slots[document.id] = len(self._ids)
@@ -196,14 +201,14 @@ class PassageIndex:
                 known += posting
 
     def remove(self, document_id: str) -> None:
-        """Lets a passage go; one that is not there is no error."""
+        """Remove a passage; an unknown id is not an error."""
         slot = self._slots.pop(document_id, None)
         if slot is None:
             return
         self._ids[slot] = None
         self._length -= self._lengths[slot]
         if len(self._ids) > 2 * len(self._slots) + _HOLES:
-            # Numbers the passages anew, in their order and without holes.
+            # Renumbers the passages in their order, without gaps.
             kept = [slot for slot, name in enumerate(self._ids) if name is not None]
             moved = dict(zip(kept, range(len(kept)), strict=True))
             self._postings = {term: found for term, words in self._postings.items() if (found := _moved(words, moved))}
@@ -212,11 +217,11 @@ class PassageIndex:
             self._slots = {name: slot for slot, name in enumerate(self._ids) if name is not None}
 
     def scores(self, query: str) -> dict[str, float]:
-        """How near each passage is that shares a term with the query, by id."""
+        """Return the score of each passage that shares a term with the query, by id."""
         totals = [0.0] * len(self._ids)
         for term, times in Counter(terms(query)).most_common(_MOST_TERMS):
             words = self._living(term)
-            # Adds what one term gives to each passage that has it: more of the same counts less and less.
+            # Adds the contribution of one term to each passage that has it; further occurrences count less and less.
             worth = math.sqrt(times) * self._rarity(len(words))
             lengths = self._lengths
             least = _SATURATION * (1 - _LENGTH)
@@ -227,7 +232,7 @@ class PassageIndex:
         return {name: total for name, total in zip(self._ids, totals, strict=True) if total and name is not None}
 
     def _living(self, term: str) -> list[int]:
-        """The postings of a term. Numbers, since a list of pairs would give the collector work."""
+        """Return the postings of a term, as numbers: a list of pairs would burden the garbage collector."""
         words, ids = _words(self._postings.get(term)), self._ids
         return words if len(ids) == len(self._slots) else [word for word in words if ids[word >> 8] is not None]
 
@@ -252,25 +257,25 @@ def _moved(postings: bytearray, moved: dict[int, int]) -> bytearray:
 
 
 _LEAST = 500
-"""Characters: some 130 tokens of prose."""
+"""Least characters of a passage: some 130 tokens of prose."""
 _CUTTING_MOST = 1_500
-"""Some 400."""
+"""Most characters of a passage: some 400 tokens."""
 _AT_THE_END = 100
-"""The strength of a text's end: more than any line's."""
+"""The strength of a text's end: greater than that of any line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Some lines that stand together, counted from 0; `end` is the one after the last."""
+    """Consecutive lines, counted from 0; `end` is the line after the last."""
 
     start: int
     end: int
     titles: tuple[str, ...]
-    """Of the sections that it lies in and of those that begin in it, the outermost first."""
+    """Titles of the sections around it and of those that begin in it, the outermost first."""
 
 
 def cut(lines: Sequence[str], suffix: str) -> list[Span]:
-    """The passages of a text, whose name ends in that suffix."""
+    """Return the passages of a text whose file name ends in `suffix`."""
     found, around = list[Span](), list[Title]()
     marks = outline(lines, suffix)
     for start, end in _stretches(lines, marks.strengths):
@@ -298,7 +303,7 @@ def _stretches(lines: Sequence[str], strengths: list[int]) -> Iterator[tuple[int
 
 
 def _end(start: int, ends: list[int], strengths: list[int]) -> int:
-    """The line before which the next passage begins: the strongest within bounds, and the last among equals."""
+    """Return the line at which the next passage begins: the strongest within bounds, and the last among equals."""
     best, strength = start + 1, -1
     for end in range(start + 1, len(ends)):
         size = ends[end] - ends[start]

@@ -1,16 +1,15 @@
-"""The `Retriever` protocol, and the one that searches folders.
+"""The `Retriever` protocol, and an implementation that searches folders.
 
-The seam for another store: it finds places that are near a query, and reads what stands there now. How much of it
-is shown, and to whom, is the source's affair; how nearness is found, the store's. A shipped one is
-`FolderRetriever`.
+A `Retriever` is the interface of a text store: it finds places that are similar to a query, and reads their current
+text. The store decides how similarity is computed; how much of the text is shown, and to whom, is decided by
+`RetrieveSource`.
 
-`FolderRetriever` searches files where they lie: no service, no network. The folders are looked at when they are
-searched, in a worker thread; what takes longer than a caller would wait is left for the next search, and said. What is
-known of them, `collection` holds.
+`FolderRetriever` searches files in place: no service, no network. The folders are walked when they are searched, in a
+worker thread; what would take longer than a caller's patience is left for the next search, and reported.
 
-Holds the places of every passage in some folders, with the index over them, and brings both up to date in steps, so
-that a large folder can be gone through in several goes. What is beyond a bound is left out and counted. For one thread
-at a time; when to look again, `folder` decides.
+`Collection` has the places of every passage in some folders, with the index over them, and updates both in steps, so
+that a large folder can be processed in several runs. What exceeds a limit is left out and counted. It is for one thread
+at a time; `FolderRetriever` decides when to update it.
 """
 
 import time
@@ -35,12 +34,12 @@ __all__ = ["Collection", "FolderRetriever", "Found", "Passage", "Place", "Query"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Some lines of a text that stand together."""
+    """Consecutive lines of a text."""
 
     path: str
-    """Of the text, as the store names it; with `/` between its parts."""
+    """The path of the text, as the store names it; its parts are separated by `/`."""
     first: int
-    """Lines are counted from 1."""
+    """The first line, counted from 1."""
     last: int
 
     @property
@@ -50,52 +49,59 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A place and what stands there."""
+    """A place and its text."""
 
     place: Place
     lines: tuple[str, ...]
-    """As many as the place has, without line breaks."""
+    """The place's lines, without line breaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
+    """A search in a store of texts."""
+
     text: str
     path: str | None = None
-    """A file, a folder or a pattern such as `*.md` to look in; None for everywhere."""
+    """A file, a folder or a pattern such as `*.md` to search in; None for everywhere."""
     limit: int = 50
     deadline: float | None = None
-    """On the event loop's clock (`anyio.current_time`); None for no limit."""
+    """Time on the event loop's clock (`anyio.current_time`) at which to stop; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
+    """The result of a search."""
+
     places: tuple[Place, ...] = ()
-    """Best first."""
+    """The places, best first."""
     notes: tuple[str, ...] = ()
-    """What the caller should know of the search: what was not looked through, and why."""
+    """Remarks for the caller: what was not searched, and why."""
 
 
 class Retriever(Protocol):
+    """A store of texts that can be searched and read."""
+
     async def search(self, query: Query) -> Found:
-        """The places nearest to the query; the same texts and query give the same places."""
+        """Return the places most similar to the query; the same texts and query give the same places."""
         ...
 
     async def read(self, places: tuple[Place, ...]) -> tuple[Passage, ...]:
-        """What stands there now, in the same order. A place that is no more is left out, one that grew short is cut."""
+        """Return the current text of places, in the same order. A place that no longer exists is left out; where a text
+        became shorter, its place is cut."""
         ...
 
 
 _NEAR = 0.3
-"""Of the best passage's score, that others must have: what shares less with the query is not worth its tokens."""
+"""Share of the best passage's score that others must have: a less similar one is not worth its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A file as it was when it was read."""
+    """A file at the time when it was read."""
 
     file: File
     citations: tuple[str, ...] = ()
-    """Of its passages: their ids in the index."""
+    """Citations of its passages, which are their ids in the index."""
     unread: Unread | None = None
 
     @property
@@ -105,14 +111,16 @@ class _Known:
 
 @dataclass(slots=True)
 class Collection:
+    """The places of every passage in some folders, with the index over them. For one thread at a time."""
+
     settings: RetrieveSettings
     index: Index
-    """Empty, and nobody else's."""
+    """The index to fill: empty at first, and used by nothing else."""
     _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
     _passages: int = 0
     _bytes: int = 0
     _beyond: int = 0
-    """Files that were left out at the last look because of a bound."""
+    """Files left out of the last walk because of a limit."""
     _missing: tuple[str, ...] = ()
 
     @property
@@ -120,7 +128,7 @@ class Collection:
         return len(self._known)
 
     def refresh(self) -> Iterator[None]:
-        """Goes through the folders and takes over what changed, a file a step; may be left off at any step."""
+        """Walk the folders and apply changes, a file a step; may be stopped after any step."""
         walk = Walk(self.settings, roots_of(self.settings))
         seen: dict[str, File] = {}
         beyond = 0
@@ -135,7 +143,7 @@ class Collection:
         self._beyond += walk.was_cut
 
     def ranked(self, query: str, path: str | None, limit: int) -> tuple[Place, ...]:
-        """The places nearest to a query, best first; equal ones in the order of their citations."""
+        """Return the places most similar to a query, best first; equal ones in the order of their citations."""
         scores = self.index.scores(query).items()
         if path is not None:
             meant = self._meant(path)
@@ -144,21 +152,21 @@ class Collection:
         return tuple(_place(citation) for score, citation in best if score <= _NEAR * best[0][0])
 
     def holds(self, path: str) -> bool:
-        """Whether some file that is searched lies there."""
+        """Return whether a searched file has this path."""
         return bool(self._meant(path))
 
     def tops(self) -> tuple[str, ...]:
-        """The first parts of the paths that are searched."""
+        """Return the first parts of the searched paths."""
         return tuple(sorted({path.split("/")[0] for path, known in self._known.items() if known.citations}))
 
     def read(self, places: tuple[Place, ...]) -> tuple[Passage, ...]:
-        """What stands there now."""
+        """Return the current text of places."""
         texts = {path: self._lines(path) for path in dict.fromkeys(place.path for place in places)}
         passages = [Passage(place, tuple(texts[place.path][place.first - 1 : place.last])) for place in places]
         return tuple(_as_long(passage) for passage in passages if passage.lines)
 
     def notes(self) -> tuple[str, ...]:
-        """What was left out at the last look, in sentences."""
+        """Return what the last walk left out, as sentences."""
         bounds, most = self.settings.bounds, self.settings.max_file_bytes
         large = Counter(known.unread for known in self._known.values())[Unread.LARGE]
         held = f"{bounds.files} files, {bounds.bytes} bytes and {bounds.passages} passages are held at the most"
@@ -170,7 +178,7 @@ class Collection:
         return tuple(note for note, number in notes.items() if number)
 
     def _meant(self, pattern: str) -> frozenset[str]:
-        """The paths that are searched and meant by a pattern."""
+        """Return the searched paths that match a pattern."""
         within = Patterns((pattern,))
         return frozenset(
             path for path, known in self._known.items() if known.citations and within.covers(tuple(path.split("/")))
@@ -198,7 +206,7 @@ class Collection:
         return known is None or known.stamp != file.stamp or known.file.root != file.root
 
     def _take(self, file: File) -> bool:
-        """Whether there was room for it."""
+        """Add a file, and return whether there was room for it."""
         self._forget(file.path)
         bounds = self.settings.bounds
         fits = file.stamp.size > self.settings.max_file_bytes or self._bytes + file.stamp.size <= bounds.bytes
@@ -242,26 +250,30 @@ def _suffix(name: str) -> str:
 
 
 def _as_long(passage: Passage) -> Passage:
-    """Cited as long as it is, where the text has become shorter."""
+    """Shorten a passage's place where the text has become shorter."""
     place, number = passage.place, len(passage.lines)
     return Passage(Place(path=place.path, first=place.first, last=place.first + number - 1), passage.lines)
 
 
 _PACE = 2.0
-"""Seconds in which a look at the folders is still good."""
+"""Seconds for which a walk of the folders remains valid."""
 _TIMES = 5.0
-"""Or so many times as long as it took, where that is more, so that large folders are not looked at all the time."""
+"""A walk also remains valid for this many times its duration, where that is longer, so that large folders are not
+walked all the time."""
 _LONGEST_PACE = 10.0
 _PATIENCE = 20.0
-"""Seconds that one search may go on reading."""
+"""Seconds that one search may spend on reading."""
 _SHARE = 0.5
-"""Of the time that is left before a deadline, for reading."""
+"""Share of the time before a deadline that may be spent on reading."""
 _SHOWN = 20
-"""Names in an error."""
+"""Most names listed in an error."""
 
 
 class FolderRetriever:
-    """Some folders and files as a store of texts. A `Retriever`."""
+    """A `Retriever` over folders and files.
+
+    The folders are walked in a worker thread when they are searched, and read again where files changed.
+    """
 
     def __init__(
         self,
@@ -278,7 +290,7 @@ class FolderRetriever:
         self._clock = clock
         self._steps = self._collection.refresh()
         self._is_done = False
-        """Whether the last look went through everything."""
+        """Whether the last walk was completed."""
         self._good_until = 0.0
         self._lock: anyio.Lock | None = None
 
@@ -310,7 +322,7 @@ class FolderRetriever:
         return Found(places, (*unfinished, *self._collection.notes()))
 
     def _look(self, until: float) -> None:
-        """Goes on with the look that was left off, or begins a new one where the last is old."""
+        """Continue an interrupted walk, or begin a new one where the last is out of date."""
         began = self._clock()
         if self._is_done:
             if began < self._good_until:
@@ -325,14 +337,14 @@ class FolderRetriever:
         self._good_until = now + max(self._pace, min(_LONGEST_PACE, _TIMES * (now - began)))
 
     def _one_at_a_time(self) -> anyio.Lock:
-        """Made late: a lock belongs to the event loop that is running."""
+        """The lock of searches, created on first use because it belongs to the running event loop."""
         if self._lock is None:
             self._lock = anyio.Lock()
         return self._lock
 
 
 def _within(path: str) -> str:
-    """A pattern of paths as they are cited; raises `InvalidArguments` for what leads out of the folders."""
+    """Return a pattern of paths as they are cited; raises `InvalidArguments` for one that leads out of the folders."""
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts or not parts or path.startswith(("/", "~", "!", "#")):
         raise InvalidArguments(

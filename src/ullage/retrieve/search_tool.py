@@ -1,18 +1,16 @@
 """The tool `retrieve.search`.
 
-`retrieve.search` as a source of tools: passages with citations within a budget of tokens, and a handle that stands
-for all that was found, to be given to another model without passing through the caller's window. Where the texts
-lie and how they are ranked, a `Retriever` knows.
+`RetrieveSource` offers it as a source of tools: it returns passages with citations within a budget of tokens, and a
+handle for everything found, which can be passed to another model without entering the caller's window. A `Retriever`
+stores and ranks the texts. Unknown arguments are refused, with the names of the known ones.
 
-Strict: an argument nobody knows is refused, with the names of those that are.
+`fit_passages` shows as many whole passages as fit, best first, and of the next as many lines as then fit. The whole
+text, with citations and last line, is weighed with the function passed in, so the result is exact and never over the
+budget. The citation of a cut passage gives its last shown line.
 
-As many whole ones as fit, best first, and of the next as many lines as then fit: found on the whole text, citations and
-last line included, by the scale that is given, so that it is exact and never over. Where a passage is cut, its citation
-says so by its last line. What is searched is not known here.
-
-A handle stands for the places that one search found. It cannot be guessed, means nothing to other principals, and is
-the same each time for the same places, so that a repeated search is a repeated reply. In memory and within bounds: it
-ends with the process.
+A handle (`Handles`) is a name for the places that one search found. It cannot be guessed, is valid for one principal
+only, and is the same each time for the same places, so that a repeated search gives an identical reply. Handles are
+kept in memory, in limited number, until the process ends.
 """
 
 import hmac
@@ -45,19 +43,21 @@ __all__ = [
 ]
 
 BUDGET = 2_000
-"""Tokens of a reply, where nothing is said."""
+"""Default budget of a reply, in tokens."""
 _KNOWN = ("query", "max_tokens", "path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
+    """The checked arguments of a call."""
+
     query: str
     max_tokens: int
     path: str | None
 
 
 def read(arguments: JsonObject) -> Arguments:
-    """Raises `InvalidArguments` that names the argument and what would do."""
+    """Check the arguments of a call; raises `InvalidArguments` with the argument's name and what is allowed."""
     for name in arguments:
         if name not in _KNOWN:
             near = get_close_matches(name, _KNOWN, n=1)
@@ -80,23 +80,25 @@ def _misfit(message: str, suggestion: str) -> InvalidArguments:
 
 
 _LONG = 1_000
-"""Characters of a line that are shown: a longer one was written for machines."""
+"""Characters of a line that are shown: longer lines are usually machine-written."""
 _WORTH = 3
-"""Lines that a cut passage must have left, unless it is the only one."""
+"""Least lines of a cut passage, unless it is the only one."""
 
 Footer = Callable[[int], str]
-"""The last line, given how many passages are shown; empty for none."""
+"""Returns the last line, given how many passages are shown; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
+    """The text of a reply."""
+
     text: str
     places: tuple[Place, ...]
-    """As they are cited in the text."""
+    """The places as they are cited in the text."""
 
 
 def shown_as(passages: Sequence[Passage]) -> tuple[Passage, ...]:
-    """The same without empty lines around them, characters that nobody sees, and texts that come twice."""
+    """Return the passages without blank lines around them, invisible characters and repeated texts."""
     found: dict[tuple[str, ...], Passage] = {}
     for passage in map(_trimmed, passages):
         found.setdefault(passage.lines, passage)
@@ -104,7 +106,8 @@ def shown_as(passages: Sequence[Passage]) -> tuple[Passage, ...]:
 
 
 def fit_passages(passages: Sequence[Passage], footer: Footer, weigh: Weigh, budget: int) -> Shown:
-    """Where not even a footer fits, there are as many of its words as do."""
+    """Return as many passages as fit the budget. Where not even the footer fits, the text is as many of its words as
+    do."""
     whole = fit("", (_written(one) for one in passages), lambda shown, _: footer(shown), weigh, budget)
     shown = list(passages[: whole.rows])
     if whole.rows == len(passages):
@@ -116,7 +119,7 @@ def fit_passages(passages: Sequence[Passage], footer: Footer, weigh: Weigh, budg
 
 
 def _cut_to_fit(shown: list[Passage], last: Passage, footer: str, weigh: Weigh, budget: int) -> Passage | None:
-    """The longest head of the last passage that fits behind the others."""
+    """Return the longest head of the last passage that fits after the others."""
 
     def weight(lines: int) -> int:
         return weigh(_together([*shown, _head(last, lines)], footer))
@@ -135,7 +138,7 @@ def _together(passages: list[Passage], footer: str) -> str:
 
 
 def _written(passage: Passage) -> str:
-    """With an empty line behind it."""
+    """Return a passage's text, followed by an empty line."""
     return "\n".join([passage.place.citation, *passage.lines, ""])
 
 
@@ -155,26 +158,28 @@ def _trimmed(passage: Passage) -> Passage:
 
 
 def _seen(line: str) -> str:
-    """One line stays one, whatever breaks it has inside."""
+    """Return a line as shown: still one line, whatever line breaks are inside."""
     text = clean(line[: _LONG + 1]).text.replace("\n", " ").rstrip()
     return text if len(line) <= _LONG else f"{text[:_LONG]}…"
 
 
 PREFIX = "p_"
 _DIGITS = 18
-"""Three are one token, so that 60 bits cost six."""
+"""Digits of a handle. Three are one token, so 60 bits cost six tokens."""
 _PRINCIPALS = 100
 _EACH = 100
-"""Handles of one principal; the oldest is let go, and so is the principal who was longest away."""
+"""Most handles of a principal; the oldest is removed first, as is the principal unused for longest."""
 
 _Places = tuple[Place, ...]
 
 
 @dataclass(slots=True)
 class Handles:
+    """Handles for the places that searches found, by principal, in memory."""
+
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     _held: dict[str, dict[str, _Places]] = field(default_factory=dict[str, dict[str, _Places]], repr=False)
-    """By principal and handle, the oldest first."""
+    """Places by principal and handle, the oldest first."""
 
     def keep(self, principal: str, places: _Places) -> str:
         own = self._held.pop(principal, {})
@@ -188,7 +193,12 @@ class Handles:
         return handle
 
     def open(self, principal: str, handle: str) -> _Places:
-        """Raises `UnknownHandle` for none, another's, or one that was let go: they cannot be told apart."""
+        """Return the places of a handle.
+
+        Raises:
+            UnknownHandle: The handle does not exist, is another principal's, or was removed; these cases are
+                indistinguishable.
+        """
         places = self._held.get(principal, {}).get(handle)
         if places is None:
             raise UnknownHandle(
@@ -225,11 +235,12 @@ _NAMES = (TOOL.name, *TOOL.aliases)
 
 @dataclass(slots=True)
 class RetrieveSource:
-    """Offers `retrieve.search`."""
+    """The source of the tool `retrieve.search`."""
 
     retriever: Retriever
     weigh: Callable[[Caller], Weigh]
-    """What a text weighs for a caller, at the upper edge of what it may be. Safe between threads."""
+    """Returns the function that counts a text's tokens for a caller, at the upper end of the band. Safe between
+    threads."""
     handles: Handles = field(default_factory=Handles)
 
     async def tools(self) -> Listing:
@@ -249,9 +260,10 @@ class RetrieveSource:
         return Reply.text(shown.text, meta={META: _told(shown.places, handle, found.notes)})
 
     async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
-        """What stands now at the places that the handles stand for, cited, within so many tokens.
+        """Return the current text at the places of some handles, with citations, in at most `max_tokens` tokens.
 
-        Raises `UnknownHandle`.
+        Raises:
+            UnknownHandle: A handle does not exist for this caller.
         """
         opened = [place for handle in handles for place in self.handles.open(caller.principal, handle)]
         passages = shown_as(await self.retriever.read(tuple(dict.fromkeys(opened))))

@@ -1,4 +1,4 @@
-"""Search by words and by meaning."""
+"""Search by words and by meaning, over tool definitions and other short documents."""
 
 from typing import TYPE_CHECKING
 

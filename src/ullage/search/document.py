@@ -1,19 +1,20 @@
 """Documents, embedders, hits and the index protocol.
 
-A document is the text of one tool, field by field. What a field weighs, the index knows; how it becomes terms,
-`words`. Nothing here fails on a schema that is broken: what cannot be read is not searched.
+A `Document` is the text of one tool, field by field. The weights of fields are in `postings`, the splitting into terms
+in `text_terms`. A broken schema never raises: what cannot be read is not searched.
 
-The seam between search by meaning and whatever knows meanings: the table that ships with the package, or an encoder.
-Vectors of documents outlive a process; those of another edition say nothing about this one's queries.
+An `Embedder` is the interface of a model of meaning: the table that ships with the package, or a neural encoder.
+Vectors of documents are stored beyond a process; those of another edition cannot be compared with the queries of this
+one.
 
-The values that a search returns: a hit, how the query named it, and what gave it its score: words, meaning, use.
+`packed` and `unpacked` convert a vector to bytes that can be checked: a mark of the edition, the numbers in half
+precision, and a checksum of both. `unpacked` returns None where the edition differs or the data is damaged; the vector
+then has to be computed again. Storage of the bytes is the caller's task.
 
-The seam for whoever searches other things than tools: passages of a session, passages of files. An index of any kind
-holds documents and says how near each is to a query. None is implemented here.
+A `Hit` is one result of a search, and `Why` its score: words, meaning, reranking and use.
 
-As bytes that can be checked: a mark of the edition, the numbers in half precision, a sum over both. Whoever reads gets
-the vector, or None where it is of another edition or was damaged: then it has to be made again. Where the bytes lie is
-not known here.
+`Index` is the interface of an index over any kind of document: tools, passages of a session, passages of files. No
+index is implemented here.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,11 +47,11 @@ __all__ = [
 ]
 
 _DEPTH = 3
-"""How far into nested objects and lists parameters are read. Beyond it lies detail that no query names."""
+"""Depth to which parameters in nested objects and lists are read. Queries name nothing below it."""
 _PARAMETERS = 200
-"""Read from one tool at the most, so that no server can make the index dear."""
+"""The most parameters read from one tool, so that no server can make the index expensive."""
 _LONG = 20_000
-"""Characters read from one field; the longest description of a real tool is far below."""
+"""Characters read from one field; the longest description of a real tool is far shorter."""
 
 
 class Field(Enum):
@@ -66,7 +67,7 @@ class Field(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The text of one tool. Documents with equal ids are the same document, one newer than the other."""
+    """The text of one tool. Of two documents with equal ids, one is a newer version of the other."""
 
     id: str
     name: str
@@ -76,10 +77,11 @@ class Document:
     parameter_names: tuple[str, ...] = ()
     parameter_descriptions: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    """Other names that it goes by, such as the one it is listed under. Known when asked for, not searched for words."""
+    """Other names of the tool, such as the one under which it is listed. They match a query that gives the name, and
+    are not searched for words."""
 
     def texts(self) -> tuple[str, ...]:
-        """One text a field, in the order of `Field`."""
+        """Return one text for each field, in the order of `Field`."""
         return tuple(
             text[:_LONG]
             for text in (
@@ -94,7 +96,7 @@ class Document:
 
 
 def document_of(tool: "Tool", *, server: str = "", document_id: str | None = None) -> Document:
-    """The document of a tool; its id is the tool's name unless another is given."""
+    """Return the document of a tool; its id is the tool's name unless another is given."""
     parameters = list(_first(_parameters(tool.input_schema, _DEPTH)))
     return Document(
         id=tool.name if document_id is None else document_id,
@@ -114,7 +116,7 @@ def _first(parameters: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(schema: "JsonObject", depth: int) -> Iterator[tuple[str, str]]:
-    """Name and description of each parameter, an object's before those inside it."""
+    """Yield name and description of each parameter, an object's before those inside it."""
     properties = schema.get("properties")
     if not isinstance(properties, dict) or not depth:
         return
@@ -145,13 +147,14 @@ _SUM = 4
 
 
 def packed(vector: "Vector", edition: str) -> bytes:
-    """Half precision moves a nearness by less than a thousandth."""
+    """Return a vector as bytes. Half precision changes a similarity by less than a thousandth."""
     body = _mark(edition) + vector.astype("<f2").tobytes()
     return body + crc32(body).to_bytes(_SUM, "little")
 
 
 def unpacked(data: bytes, edition: str) -> "Vector | None":
-    # Not at the top: numpy takes a tenth of a second, and who only counts tokens or serves a list never needs it.
+    """Return the vector in bytes that `packed` made; None where they are of another edition or damaged."""
+    # Imported here because numpy takes a tenth of a second, and is not needed to count tokens or serve a list.
     import numpy as np
 
     body = data[:-_SUM]
@@ -170,11 +173,12 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.intp]
     Vectors = NDArray[np.float32]
-    """One a row, each of length one; shorter where little of a text is known, and of zeros where nothing is."""
+    """Vectors, one a row, each of length one; shorter where little of a text is known, and all zeros where nothing
+    is."""
 
 
 class EmbedderFailed(Unavailable):
-    """An embedder raised what it should not. Whoever searches can do without it."""
+    """An embedder raised an unexpected error. A search can continue without it."""
 
     def __init__(self, embedder: "Embedder", error: Exception) -> None:
         super().__init__(f"an embedder failed: {str(error) or type(error).__name__}")
@@ -182,56 +186,59 @@ class EmbedderFailed(Unavailable):
 
 
 class Embedder(Protocol):
-    """Says the same of the same text, on every machine and in every thread."""
+    """Turns texts into vectors: the same for the same text, on every machine and in every thread."""
 
     @property
     def edition(self) -> str:
-        """Names the weights and the way they are used: changes whenever a vector would."""
+        """Identifier of the weights and of how they are used: changes whenever a vector would."""
         ...
 
     @property
     def weight(self) -> float:
-        """What nearness weighs beside words: the best score by words at which both have half of a fused score."""
+        """The weight of similarity relative to words: the best score by words at which both contribute half of a fused
+        score."""
         ...
 
     def embed_documents(self, documents: Sequence[Document]) -> "Vectors":
-        """A row for each document, in their order."""
+        """Return a row for each document, in their order."""
         ...
 
     def embed_query(self, query: str) -> "Vectors":
-        """The first row is the whole query; where it has several sentences, a row for each of them follows."""
+        """Return the vector of the whole query in the first row; for several sentences, a row for each of them
+        follows."""
         ...
 
 
 class WordVectors(Protocol):
-    """Vectors of single words, known by the numbers of their rows."""
+    """Vectors of single words, identified by their row numbers."""
 
     @property
     def feature_weights(self) -> tuple[float, ...]:
-        """What the fused score weighs in `rerank`, then each of its `FEATURES` in their order."""
+        """The weight of the fused score in `Reranker`, then that of each of its features, in their order."""
         ...
 
     def query_words(self, query: str) -> "tuple[Rows, Vectors]":
-        """The rows of a query, each once and in order, and how much each tells in a query."""
+        """Return the rows of a query, each once and in order, and how significant each is in a query."""
         ...
 
     def document_words(self, document: Document) -> "tuple[Rows, ...]":
-        """The rows of each aspect of a document, each once and in order."""
+        """Return the rows of each aspect of a document, each once and in order."""
         ...
 
     def nearness_of_words(self, asked: "Rows", rows: "Rows") -> "tuple[Vectors, Vectors]":
-        """How near each row is to each that was asked for, a row each of these; and how long the vector of each is."""
+        """Return the similarity of each row to each of the `asked` rows, a row for each of these; and the length of the
+        vector of each."""
         ...
 
 
 def words_of(embedder: Embedder) -> WordVectors | None:
-    """The vectors of single words behind an embedder; None for one that knows whole texts only."""
+    """Return the vectors of single words behind an embedder; None for one that only embeds whole texts."""
     words: WordVectors | None = getattr(embedder, "words", None)
     return words if words is not None and words.feature_weights else None
 
 
 class Named(IntEnum):
-    """Whether the query says a document's name. More comes before less, whatever the scores."""
+    """How the query names a document. Higher values rank first, whatever the scores."""
 
     NO = 0
     IN_PART = 1
@@ -239,73 +246,75 @@ class Named(IntEnum):
     AMONG_OTHERS = 2
     """A word of the query can only be this name: `file a bug with create_issue`."""
     WHOLLY = 3
-    """The whole query is the name, in whatever spelling: `github.createIssue`."""
+    """The whole query is the name, in any spelling: `github.createIssue`."""
     EXACTLY = 4
-    """The query is the name letter for letter, and so comes before other spellings of it."""
+    """The query is exactly the name, and ranks before other spellings of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """What one term in one field gave. The reasons of a hit sum to what words gave it."""
+    """The contribution of one term in one field. The reasons of a hit add up to its score by words."""
 
     term: str
     """As indexed: lower case and stemmed."""
     field: Field
     score: float
     asked: bool
-    """False where the query had not the term but a kin word of it."""
+    """False where the query does not contain the term, but a related one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """What gave a hit its score: words, meaning, the closer look and use sum to it."""
+    """The components of a hit's score: words, meaning, reranking and use add up to it."""
 
     words: float
     reasons: tuple[Reason, ...]
-    """What each term in each field gave to that, greatest first."""
+    """The contribution of each term in each field to the score by words, greatest first."""
     meaning: float = 0.0
     nearness: float | None = None
-    """Of meanings: 1 for the same, about 0 for what has nothing to do with one another. None where meaning is not known
-    to the index."""
+    """The similarity of meaning: 1 for the same, about 0 for unrelated texts. None where the index does not use
+    meaning."""
     share: float = 0.0
-    """What meaning could give to this query's hits at the most; words could give the rest."""
+    """The most that meaning could contribute for this query; words could contribute the rest."""
     closer: float = 0.0
-    """What comparing it with the query word by word and clause by clause added; 0 where it was not among the best."""
+    """The gain from comparing it with the query word by word and clause by clause; 0 where it was not among the
+    candidates."""
     use: float = 0.0
-    """What having been of use before added."""
+    """The gain from previous use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A document that is near the query."""
+    """A document found by a query."""
 
     document: Document
     score: float
-    """Comparable within one query only. 0 where the name alone matched."""
+    """The score, comparable within one query only. 0 where only the name matched."""
     named: Named
     explain: Callable[[], Why] = field(repr=False, compare=False)
-    """Why, worked out when asked for, of the index as it was at the search."""
+    """Computes the components of the score on demand, from the index as it was at the search."""
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """What each term in each field gave to the score, greatest first."""
+        """The contribution of each term in each field to the score, greatest first."""
         return self.explain().reasons
 
 
 class Index(Protocol):
-    """Holds documents by id. The same documents, added in the same order, give the same scores on every machine."""
+    """An index of documents by id. The same documents, added in the same order, give the same scores on every
+    machine."""
 
     def add(self, document: Document) -> None:
-        """Takes a document in; one with the same id is replaced and keeps its place."""
+        """Add a document; one with the same id is replaced and keeps its position."""
         ...
 
     def remove(self, document_id: str) -> None:
-        """Lets a document go; one that is not there is no error."""
+        """Remove a document; an unknown id is not an error."""
         ...
 
     def scores(self, query: str) -> Mapping[str, float]:
-        """How near each document is, by id, all above 0 and on one scale within this query.
+        """Return the score of each document found, by id, all above 0 and on one scale within this query.
 
-        A document left out is one that the index has nothing to say for. An empty query has no scores.
+        Documents that the index cannot score are left out. An empty query has no scores.
         """
         ...

@@ -1,17 +1,17 @@
 """Neural sentence encoder for `ullage[encoder]`.
 
-For those who want the better index and pay for it (`ullage[encoder]`): a small neural network of BERT's kind, run
-by whatever can run it. Texts go through it one at a time: its eight-bit arithmetic takes its scale from all that it
-gets at once, so that a text would mean something else in other company; and batches, filled up to their longest,
-save nothing. Reads no file and knows no library that runs networks.
+`Encoder` is an optional, more accurate embedder: a small neural network of BERT's kind, run by any library that can.
+Texts are encoded one at a time: the network's eight-bit arithmetic takes its scale from the whole input, so a text
+would get another vector in a batch; and batches, padded to their longest text, save nothing. It reads no file and
+imports no library that runs networks.
 
-As its tokenizer cuts (uncased): control characters go, ideographs and punctuation stand alone, lower case, no accents;
-then the longest pieces from a word's beginning, and one unknown piece for a word that has none. Any vocabulary of that
-kind will do. Numbers only; what an encoder makes of them is not known here.
+`WordPiece` splits text as the network's tokenizer does (uncased): control characters are removed, ideographs and
+punctuation are separated, and text is lower-cased without accents; then each word is split into the longest known
+pieces from its beginning, with one unknown piece for a word that has none. It works with any vocabulary of that kind.
 
-The encoder understands English better, the table knows words of other languages. A vector of both is one behind the
-other, each weighed, so that nearness is the weighed sum of both. Of a text that is not in Latin letters the encoder
-knows nothing, and the table speaks alone.
+`Together` combines the encoder with the table: the encoder understands English better, and the table knows words of
+other languages. A vector of both is their weighted concatenation, so that similarity is the weighted sum of both. For
+text that is not in Latin letters the table is used alone.
 """
 
 import re
@@ -30,9 +30,9 @@ __all__ = ["Encoder", "Network", "Together", "WordPiece"]
 
 _BEGIN, _END, _UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
 _LONG_WORD = 100
-"""Letters beyond which a word is unknown."""
+"""Letters beyond which a word counts as unknown."""
 _REMEMBERED = 32_768
-"""Words whose pieces are kept; then all are forgotten."""
+"""Words whose pieces are cached; when full, the cache is cleared."""
 _ASCII = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 _CONTROL = dict.fromkeys(code for code in (*range(32), 127) if chr(code) not in "\t\n\r")
 _IDEOGRAPHS = re.compile(
@@ -41,7 +41,7 @@ _IDEOGRAPHS = re.compile(
 
 
 class WordPiece:
-    """Cuts texts by one vocabulary, in which a piece that goes on inside a word has `##` before it."""
+    """Splits texts by one vocabulary, in which a piece that continues a word begins with `##`."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
@@ -49,7 +49,7 @@ class WordPiece:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def numbers(self, text: str, most: int) -> list[int]:
-        """At most so many, between the marks of beginning and end, which count."""
+        """Return the piece numbers of a text, at most `most`, including the marks of beginning and end."""
         found = list[int]()
         for word in _words(text):
             known = self._known.get(word)
@@ -69,7 +69,7 @@ class WordPiece:
         return numbers
 
     def _cut(self, word: str) -> tuple[int, ...] | None:
-        """None where some part of it is no piece."""
+        """Return the pieces of a word; None where some part of it is not a piece."""
         numbers, start = list[int](), 0
         while start < len(word):
             for end in range(len(word), start, -1):
@@ -88,7 +88,7 @@ def _words(text: str) -> list[str]:
         return _ASCII.findall(text.translate(_CONTROL).lower())
     letters = apart(_IDEOGRAPHS.sub(r" \g<0> ", "".join(map(_clean, text))), "NFD")
     bare = "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
-    # Letter by letter: a sigma at the end of a word is no other letter here.
+    # Lower-cased letter by letter, so that a sigma at the end of a word is not converted to another letter.
     return "".join(_alone(letter) for letter in bare.replace("Σ", "σ").lower()).split()
 
 
@@ -105,18 +105,18 @@ def _alone(letter: str) -> str:
 
 
 _SHARE = 0.65
-"""The encoder's. With more of it, other languages are lost; with less, English is."""
+"""The encoder's share. With more, other languages are found less well; with less, English is."""
 _BOTH = _SHARE**0.5, (1 - _SHARE) ** 0.5
 _TABLE = 0.0, (1 - _SHARE) ** -0.5
 _LATIN = "\u0250"
-"""The first letter behind the Latin ones."""
+"""The first letter after the Latin ones."""
 
 _Numbers = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """An `Embedder`."""
+    """An `Embedder` of vectors. See the module's description."""
 
     encoder: Embedder
     table: Embedder
@@ -131,7 +131,7 @@ class Together:
 
     @property
     def words(self) -> WordVectors | None:
-        """The table's: the encoder knows whole texts only."""
+        """The table's word vectors, because the encoder embeds whole texts only."""
         return words_of(self.table)
 
     def embed_documents(self, documents: Sequence[Document]) -> _Numbers:
@@ -141,11 +141,12 @@ class Together:
         )
 
     def embed_query(self, query: str) -> _Numbers:
-        # A row that only the table fills counts whole beside documents in which the table has a part.
+        # A row made by the table alone counts fully beside documents in which the table has a part.
         weights = [_BOTH if _is_latin(text) else _TABLE for text in asked(query)]
         of_encoder, of_table = np.array(weights, dtype=np.float32).T[:, :, None]
         by_table = self.table.embed_query(query)
-        # What the table hardly believes to have a meaning, the encoder, which sees letters too, is not believed either.
+        # Where the table hardly finds a meaning, the encoder's vector, which depends on letters too, is reduced as
+        # well.
         believed = np.sqrt((by_table * by_table).sum(axis=1, keepdims=True))
         believed[believed == 0] = 1
         return _joined(of_encoder * believed * self.encoder.embed_query(query), of_table * by_table)
@@ -161,30 +162,31 @@ def _is_latin(text: str) -> bool:
 
 
 _WAY = 1
-"""Raised whenever the same network would give another vector."""
+"""Version of the method; increase it whenever the same network would give another vector."""
 _LONGEST = 128
-"""Pieces of a text that are read."""
+"""Pieces of a text that are encoded."""
 _NUMBERS = 384
 _WEIGHT = 12.0
-"""Anything from 10 to 20 does as well: it is right more often than the table."""
+"""Weight of similarity; anything from 10 to 20 works as well. Higher than the table's, because it is right more
+often."""
 
 
 class Network(Protocol):
-    """A session of onnxruntime, as far as it is used."""
+    """The part of an onnxruntime session that is used."""
 
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, NDArray[np.int64]], /
     ) -> Sequence[_Numbers]:
-        """The first output has a row a text, each of length one."""
+        """Run the network. The first output has a row a text, each of length one."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoder:
-    """An `Embedder`."""
+    """An `Embedder` of vectors. See the module's description."""
 
     digest: str
-    """Of the network's file."""
+    """Digest of the network's file."""
     pieces: WordPiece
     network: Network
 
@@ -207,7 +209,7 @@ class Encoder:
         return np.stack(found) if found else np.zeros((0, _NUMBERS), dtype=np.float32)
 
     def _one(self, numbers: Sequence[int]) -> _Numbers:
-        """Of zeros where a text has nothing between its marks."""
+        """Encode one text; zeros where it is empty."""
         if len(numbers) <= 2:
             return np.zeros(_NUMBERS, dtype=np.float32)
         read = np.array([numbers], dtype=np.int64)

@@ -1,8 +1,7 @@
 """Loads the weights of the embedders.
 
-The table's lie in the package, the encoder's in a distribution of their own for those who want it. Each is read
-once a process, when first asked for, and numpy is imported no sooner, since it takes a tenth of a second. Knows the
-files, not what is done with them.
+The table's weights ship with the package, the encoder's in a separate optional distribution. Each is read once a
+process, on first use, and numpy is imported only then, because it takes a tenth of a second.
 """
 
 import json
@@ -27,18 +26,21 @@ _turn = Lock()
 
 
 def load_table() -> Embedder:
-    """The table that comes with the package. Blocks for some milliseconds the first time.
+    """Return the table that ships with the package. Blocks for some milliseconds the first time.
 
-    Raises `BadConfiguration` where the package lacks its weights.
+    Raises:
+        BadConfiguration: The package lacks the table's weights.
     """
     with _turn:
         return _table()
 
 
 def load_encoder() -> Embedder:
-    """The encoder of `ullage[encoder]`, with the table beside it. Blocks for some tenths of a second the first time.
+    """Return the encoder of `ullage[encoder]`, combined with the table. Blocks for some tenths of a second the first
+    time.
 
-    Raises `BadConfiguration` where that is not installed.
+    Raises:
+        BadConfiguration: The encoder is not installed.
     """
     with _turn:
         return _encoder()
@@ -57,7 +59,7 @@ def _encoder() -> "Together":
 
 
 def read_table(folder: Path) -> "StaticTable":
-    """A table as `training/ship.py` writes it."""
+    """Read a table that `training/ship.py` wrote."""
     try:
         return _read_table(folder)
     except (OSError, EOFError, ValueError, KeyError) as error:
@@ -65,7 +67,7 @@ def read_table(folder: Path) -> "StaticTable":
 
 
 def read_encoder(folder: Path) -> "Encoder":
-    """An encoder as `training/export.py` writes it."""
+    """Read an encoder that `training/export.py` wrote."""
     try:
         return _read_encoder(folder)
     except (OSError, EOFError, ValueError, KeyError) as error:
@@ -73,7 +75,7 @@ def read_encoder(folder: Path) -> "Encoder":
 
 
 def _read_table(folder: Path) -> "StaticTable":
-    """From plain files, since to unpack them would take longer than all the rest."""
+    """Read a table from uncompressed files, because decompression would take longer than everything else."""
     import numpy as np
 
     from .ranking import FEATURES
@@ -81,7 +83,7 @@ def _read_table(folder: Path) -> "StaticTable":
 
     card = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
-    # Mapped: of 30,000 rows a process needs a few hundred, and those are shared with other processes.
+    # Memory-mapped: a process needs a few hundred of 30,000 rows, and shares those with other processes.
     rows = np.asarray(np.load(folder / "rows.npy", mmap_mode="r"))
     steps, telling = (np.load(folder / f"{name}.npy") for name in ("steps", "telling"))
     if {len(rows), len(steps), len(telling)} != {len(vocabulary)}:
@@ -110,7 +112,7 @@ def _read_encoder(folder: Path) -> "Encoder":
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
     if len(vocabulary) != int(pieces):
         raise ValueError("its vocabulary is not whole")
-    # On one thread: a second one makes texts of this length no quicker, and costs more in all.
+    # One thread: a second one is no faster for texts of this length, and uses more CPU.
     runtime = _extra("onnxruntime")
     runtime.disable_telemetry_events()
     options = runtime.SessionOptions()
@@ -120,7 +122,8 @@ def _read_encoder(folder: Path) -> "Encoder":
 
 
 def _sha256(file: Path) -> str:
-    """Takes hundredths of a second; else vectors of a damaged network would be kept under the name of a sound one."""
+    """Return the file's digest. It takes hundredths of a second, and keeps vectors of a damaged network from being
+    stored as those of an intact one."""
     from hashlib import file_digest
 
     with file.open("rb") as data:

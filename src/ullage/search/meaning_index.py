@@ -1,11 +1,11 @@
 """Vector index of documents.
 
-Vectors of documents that were made before are taken as they are; the rest is made now. What a vector says, the
-embedder knows; what nearness is worth beside words, `fusion`.
+`Meaning` uses vectors of documents computed before, and computes the others. The weight of similarity relative to words
+is in `ranking`.
 
-A vector is kept as bytes and what one step of them is worth: a quarter of the memory, which moves a nearness by less
-than three thousandths. Compared with several, a hundred thousand take half the time, too, because what takes time is
-memory: some at a time are made wide where they stay in the cache. Knows rows by place, not what they are of.
+`Matrix` stores a vector as bytes and the value of one step: a quarter of the memory, which changes a similarity by less
+than three thousandths. Comparing several queries with a hundred thousand vectors takes half the time too, because
+memory is the bottleneck: some vectors at a time are widened where they stay in the cache.
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -24,22 +24,22 @@ Vector = NDArray[np.float32]
 
 _STEPS = 127
 _MOST = 9
-"""Vectors that are compared with at a time."""
+"""Vectors that are compared at a time."""
 _SMALL = 1 << 18
-"""Multiplications up to which OpenBLAS does a product in one thread: threads that wait for each other and for the same
-memory burn two to three times the CPU."""
+"""Multiplications up to which OpenBLAS computes a product in one thread: threads that wait for each other and for the
+same memory use two to three times the CPU."""
 _WIDE = 4
-"""Blocks that are made wide at a time: half a megabyte."""
+"""Blocks that are widened at a time: half a megabyte."""
 
 
 class Matrix:
-    """Rows of zeros, until they are put."""
+    """A matrix of quantised rows, all zeros until they are set."""
 
     def __init__(self, number: int, size: int) -> None:
         height = max(1, _SMALL // (size * _MOST))
         self._number = number
         self._blocks = np.zeros((-(-number // height), height, size), dtype=np.int8)
-        """The last may end in rows that are nobody's."""
+        """The blocks of rows; the last may end in unused rows."""
         self.steps = np.zeros(number, dtype=np.float32)
 
     @property
@@ -52,18 +52,18 @@ class Matrix:
         self.rows[places] = np.round(vectors / np.where(steps, steps, 1)[:, None])
 
     def take(self, places: Places, other: "Matrix", theirs: Places) -> None:
-        """Puts rows of another matrix, whose vectors have the same size."""
+        """Copy rows of another matrix, whose vectors have the same size."""
         self.steps[places] = other.steps[theirs]
         self.rows[places] = other.rows[theirs]
 
     def nearness(self, vectors: Vector) -> Vector:
-        """How near each row is to each of these vectors: a row a vector."""
+        """Return the similarity of each row to each of these vectors, a row a vector."""
         near = self._products(vectors).transpose(1, 0, 2).reshape(len(vectors), -1)
         return near[:, : self._number] * self.steps
 
     def nearness_together(self, vectors: Vector, of_others: float) -> Vector:
-        """How near each row is to the first of these vectors and, where there are others, to the nearest of them, which
-        counts so much of the whole. Cheaper than one by one where rows are very many."""
+        """Return the similarity of each row to the first of these vectors combined with that to the nearest of the
+        others, which has the share `of_others`. Cheaper than one by one for very many rows."""
         near = self._products(vectors)
         nearest = near[:, 0]
         if len(vectors) > 1:
@@ -71,7 +71,7 @@ class Matrix:
         return nearest.ravel()[: self._number] * self.steps
 
     def _products(self, vectors: Vector) -> Vector:
-        """By block, by vector, by row of the block, in steps."""
+        """Return the products by block, by vector, by row of the block, in quantisation steps."""
         blocks, height, size = self._blocks.shape
         found = np.empty((blocks, len(vectors), height), dtype=np.float32)
         room = np.empty((_WIDE, height, size), dtype=np.float32)
@@ -84,24 +84,24 @@ class Matrix:
 
     @property
     def rows(self) -> NDArray[np.int8]:
-        """In steps."""
+        """The rows, in quantisation steps."""
         return self._blocks.reshape(-1, self.size)
 
 
 Nearness = NDArray[np.float64]
 
 _OF_CLAUSE = 0.5
-"""What the nearest clause counts where there are several; the whole query counts the rest."""
+"""Share of the nearest clause where there are several; the whole query has the rest."""
 _MANY = 20_000
-"""Documents beyond which the clauses of a query are not scored apart."""
+"""Documents above which the clauses of a query are not scored separately."""
 _DECIMALS = 5
-"""Machines add in different orders, so that the last bits of sums differ; less than this is no difference."""
+"""Decimals to which sums are rounded: machines add in different orders, so the last bits differ."""
 _AT_ONCE = 1_000
-"""Documents that are embedded at a time, so that it takes little memory."""
+"""Documents that are embedded at a time, to limit memory."""
 
 
 class Meaning:
-    """The vectors of documents, by place. Never changes once made."""
+    """The vectors of documents, by position. Immutable."""
 
     def __init__(
         self,
@@ -110,32 +110,39 @@ class Meaning:
         vectors: Mapping[str, Vector],
         before: "Meaning | None" = None,
     ) -> None:
-        """`vectors` by the documents' ids, of this embedder's edition. Those of documents that stayed as they were are
-        taken over from before."""
+        """Collect or compute the vectors.
+
+        Args:
+            documents: The documents, in order.
+            embedder: Computes vectors that are not known.
+            vectors: Known vectors by the documents' ids, of this embedder's edition.
+            before: An earlier object, from which the vectors of unchanged documents are taken.
+        """
         self.documents, self.edition, self.weight = documents, embedder.edition, embedder.weight
         self._embedder = embedder
         with _told(embedder):
             self.matrix = Matrix(len(documents), embedder.embed_query("").shape[1])
         same = before is not None and before.edition == self.edition
         self._absent = self._take(vectors, self._take_over(before if same else None))
-        """The places of documents whose vectors were not known."""
+        """Positions of documents whose vectors were not known."""
         self._fresh = self._make()
 
     @property
     def made(self) -> dict[str, Vector]:
-        """The vectors that were not known before, by their documents' ids."""
+        """The vectors computed here, by their documents' ids."""
         ids = (self.documents[place].id for place in self._absent)
         return dict(zip(ids, self._fresh.astype(np.float32), strict=True))
 
     def nearness(self, query: str) -> Nearness:
-        """Of each document: 1 for the same, about 0 for what has nothing to do with the query, or less."""
+        """Return the similarity of each document: 1 for the same, about 0 or less for unrelated texts."""
         return self.nearness_by_clause(query)[0]
 
     def nearness_by_clause(self, query: str) -> tuple[Nearness, Vector]:
-        """The same, and beside it a row for each clause where the query has several and documents are not very many."""
+        """Return `nearness`, and a row for each clause where the query has several and there are not too many
+        documents."""
         with _told(self._embedder):
             vectors = _sound(self._embedder.embed_query(query))
-        if len(self.documents) > _MANY:  # To score clauses apart would cost more than all the rest.
+        if len(self.documents) > _MANY:  # Scoring clauses separately would cost more than all else.
             together = self.matrix.nearness_together(vectors, _OF_CLAUSE)
             return np.round(together.astype(np.float64), _DECIMALS), np.zeros((0, len(together)), dtype=np.float32)
         near = self.matrix.nearness(vectors)
@@ -146,7 +153,7 @@ class Meaning:
         return np.round(whole.astype(np.float64), _DECIMALS), clauses
 
     def _take_over(self, before: "Meaning | None") -> list[int]:
-        """Takes rows over, and says which documents had none."""
+        """Copy rows from `before`, and return the positions of documents without one."""
         if before is None:
             return [*range(len(self.documents))]
         places = places_before(self.documents, before.documents)
@@ -155,7 +162,7 @@ class Meaning:
         return np.flatnonzero(places < 0).tolist()
 
     def _take(self, vectors: Mapping[str, Vector], places: Sequence[int]) -> list[int]:
-        """Puts the vectors of documents at these places that are known, and says which are not."""
+        """Store the known vectors of documents at these positions, and return the positions of the others."""
         size, absent = (self.matrix.size,), list[int]()
         for some in _portions(places):
             found = [(place, vectors.get(self.documents[place].id)) for place in some]
@@ -167,7 +174,8 @@ class Meaning:
         return absent
 
     def _make(self) -> NDArray[np.float16]:
-        """In half precision, as they are kept: a search finds the same now and after the next start."""
+        """Compute the missing vectors in half precision, as they are stored, so that a search gives the same now and
+        after the next start."""
         made = np.zeros((len(self._absent), self.matrix.size), dtype=np.float16)
         for start in range(0, len(self._absent), _AT_ONCE):
             some = self._absent[start : start + _AT_ONCE]
@@ -180,7 +188,7 @@ class Meaning:
 
 @contextmanager
 def _told(embedder: Embedder) -> Generator[None]:
-    """Says whose error it is."""
+    """Convert an embedder's error to `EmbedderFailed`, with the embedder."""
     try:
         yield
     except Exception as error:
@@ -188,7 +196,7 @@ def _told(embedder: Embedder) -> Generator[None]:
 
 
 def _sound(vectors: Vector) -> Vector:
-    """With zeros for one that has no length: one such number would make nothing of the scores of all."""
+    """Replace a vector that is not finite by zeros: it would make all scores invalid."""
     return np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, np.float32(0))
 
 

@@ -1,17 +1,17 @@
 """Matches a query with tool names in any spelling.
 
-Whoever knows the name must get the tool, however they spell it and whatever else scores well: `createIssue`,
-`create-issue`, `github.create_issue`, `mcp__github__create_issue`, or the beginning of it. Knows names only; what
-else a query is near to, the index knows. Never changes once made; no look-up walks through all names.
+A query that gives a tool's name must find the tool, however it is spelt and whatever else scores well: `createIssue`,
+`create-issue`, `github.create_issue`, `mcp__github__create_issue`, or the beginning of it. `Names` matches names only,
+and never changes once made; no look-up goes through all names.
 
-A spelling is known by 64 bits made of it: twelve bytes with the document's place, where the text itself takes a hundred
-and more. That a query has the bits of one of a million spellings by chance happens once in ten million million queries.
-Which spellings a name has, `names` knows.
+`Spellings` stores a spelling as a 64-bit hash: twelve bytes with the document's position, where the text itself takes a
+hundred and more. A query matches the hash of one of a million spellings by chance once in ten million million queries.
 
-What was made of a document that stayed as it was need not be made again. Knows places, not what was made.
+`places_before` and `moved` map the positions of unchanged documents between an old and a new index, so that work on
+them is not repeated.
 
-All lines are one array of bytes, and a text is looked for in all of them at once: its first letters as one number, then
-letter by letter where these were found. What is found often takes hardly longer than what is found never.
+`Lines` stores all lines as one array of bytes, and finds a text in all of them at once: first its first letters as one
+number, then letter by letter where these were found. Frequent texts take hardly longer than absent ones.
 """
 
 import re
@@ -32,7 +32,7 @@ _Places = NDArray[np.int64]
 
 
 class Lines:
-    """Lines of bytes that have no line end in them."""
+    """Lines of bytes without line breaks, searchable together."""
 
     def __init__(self, lines: Sequence[bytes]) -> None:
         self._text = np.frombuffer(_END.join((*lines, b"")), dtype=np.uint8)
@@ -40,19 +40,21 @@ class Lines:
         self._starts = np.cumsum(sizes) - sizes
 
     def find(self, text: bytes) -> tuple[_Places, _Places]:
-        """The line of each place where the text stands, and where in the line. The text is of two bytes at least."""
+        """Return the line of each occurrence of a text, and the position in the line. The text has at least two
+        bytes."""
         size = 4 if len(text) >= 4 else 2
         at = self._beginning_with(text[:size])
         for distance in range(size, len(text)):
             if not len(at):
                 break
-            # Never beyond the end: the last line's end is no letter of the text, and whoever has reached it is gone.
+            # The index never exceeds the end: the last line's end is not a letter of the text, so that candidate is
+            # dropped there.
             at = at[self._text[at + distance] == text[distance]]
         lines = np.searchsorted(self._starts, at, side="right") - 1
         return lines, at - self._starts[lines]
 
     def _beginning_with(self, letters: bytes) -> _Places:
-        """Where these two or four letters stand: as numbers of so many bytes, beginning at any byte."""
+        """Return the positions of two or four letters, compared as numbers of that many bytes, at any offset."""
         size = len(letters)
         number = np.frombuffer(letters, dtype=f"u{size}")[0]
         found = list[_Places]()
@@ -67,7 +69,7 @@ Places = NDArray[np.int32]
 
 
 def places_before(documents: Sequence[Document], before: Sequence[Document]) -> Places:
-    """Of each document its place among those of before, -1 where it is new or differs."""
+    """Return for each document its earlier position, -1 where it is new or differs."""
     known = {document.id: place for place, document in enumerate(before)}
     found = np.full(len(documents), -1, dtype=np.int32)
     for place, document in enumerate(documents):
@@ -78,7 +80,7 @@ def places_before(documents: Sequence[Document], before: Sequence[Document]) -> 
 
 
 def moved(places: Places, before: int) -> Places:
-    """The same the other way round: of each of the documents of before its place now, -1 where it is gone."""
+    """Return for each of the earlier documents its present position, -1 where it is gone."""
     found = np.full(before, -1, dtype=np.int32)
     kept = np.flatnonzero(places >= 0)
     found[places[kept]] = kept
@@ -87,25 +89,27 @@ def moved(places: Places, before: int) -> Places:
 
 @dataclass(frozen=True, slots=True)
 class Spellings:
+    """Spellings of documents, as sorted hashes."""
+
     marks: NDArray[np.uint64]
-    """Sorted; those of equal spellings by place."""
+    """The hashes, sorted; those of equal spellings by position."""
     places: Places
-    """Of the document that is spelt so."""
+    """Position of the document with that spelling."""
 
     @classmethod
     def of(cls, spelt: Iterable[tuple[str, int]]) -> "Spellings":
-        """Of each spelling of each document, with the document's place."""
+        """Make the spellings from pairs of a spelling and the document's position."""
         known = [(_mark(spelling), place) for spelling, place in spelt]
         marks = np.array([mark for mark, _ in known], dtype=np.uint64)
         return _sorted(marks, np.array([place for _, place in known], dtype=np.int32))
 
     def holders(self, spelling: str) -> Places:
-        """The places of the documents that are spelt so, in order."""
+        """Return the positions of the documents with this spelling, in order."""
         mark = np.uint64(_mark(spelling))
         return self.places[np.searchsorted(self.marks, mark) : np.searchsorted(self.marks, mark, side="right")]
 
     def taken_over(self, now: Places, more: "Spellings") -> "Spellings":
-        """With the places that documents have now, less those that are gone (-1), and with more."""
+        """Return the spellings with the documents' new positions, without those that are gone (-1), and with more."""
         places = now[self.places]
         stayed = places >= 0
         return _sorted(np.concatenate([self.marks[stayed], more.marks]), np.concatenate([places[stayed], more.places]))
@@ -117,32 +121,32 @@ def _sorted(marks: NDArray[np.uint64], places: Places) -> Spellings:
 
 
 def _mark(spelling: str) -> int:
-    # A name may hold what no encoding has, such as half of a pair of surrogates: servers send what they like.
+    # Servers can send names that cannot be encoded, such as with half of a surrogate pair.
     return int.from_bytes(blake2b(spelling.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 _LONGEST = 100
-"""Letters of a query that can still be part of a name."""
+"""Longest query, in letters, that can be part of a name."""
 _LONG_NAME = 128
-"""Letters of a name that are looked at, which is as long as MCP wants one: who put more into a name, to be found by all
-of it, would come before every tool that only fits. As it stands, a name of any length is known."""
+"""Letters of a name that are matched in part, which is MCP's limit: otherwise a very long name would match many queries
+and rank before the right tools. In full, a name of any length matches."""
 _LEAST_INSIDE = 4
-"""Letters that a query must have to be found in the midst of a word."""
+"""Least letters of a query that can match inside a word."""
 _OWNED = re.compile(r"['\u2019]s\b", re.IGNORECASE)
-"""Whoever writes `user's` does not mean `users`."""
+"""A possessive ending: `user's` does not mean `users`."""
 _PROPER = re.compile(r"\W*([A-Z][A-Za-z0-9]*)(?:['\u2019]s)?\W*")
 _NAME = b"\0"
-"""Stands before the name's words, and in no word."""
+"""Separator before the name's words; occurs in no word."""
 
 Levels = NDArray[np.int8]
-"""How the query names each document: a `Named` a place."""
+"""How the query names each document: a `Named` by position."""
 
 
 class Names:
-    """Names of documents by place, in every spelling."""
+    """Names of documents by position, in every spelling."""
 
     def __init__(self, documents: Sequence[Document], before: "Names | None" = None) -> None:
-        """What was made of documents that stayed as they were is taken over."""
+        """Build the names; those of unchanged documents are taken from `before`."""
         self.documents = documents
         places = places_before(documents, () if before is None else before.documents)
         self.texts: list[bytes] = [
@@ -156,12 +160,12 @@ class Names:
         if before is not None:
             self.spellings = before.spellings.taken_over(moved(places, len(before.documents)), self.spellings)
         self._servers = np.array([text.index(_NAME) for text in self.texts], dtype=np.int64)
-        """How many letters of a document's line are the server's."""
+        """Number of letters of a document's line that belong to the server's name."""
         self._lines = Lines([text.replace(_NAME, b"") for text in self.texts])
         self._together = Lines([text.partition(_NAME)[2].replace(b" ", b"") for text in self.texts])
 
     def named(self, query: str) -> Levels:
-        """How the query names each document."""
+        """Return how the query names each document."""
         levels = np.zeros(len(self.documents), dtype=np.int8)
         words = parts(query) if len(query) <= _LONGEST else []
         for places in self._in_part(query, words):
@@ -174,10 +178,9 @@ class Names:
         return levels
 
     def _in_part(self, query: str, words: list[str]) -> Iterator[NDArray[np.int64]]:
-        """Places whose name goes on where the query ends, or begins before it; the server's words may lead."""
+        """Yield positions whose name is longer than the query and contains it; the server's words may come first."""
         if words:
-            # Places where these words stand in the name, or in server and name and not in the server
-            # alone.
+            # Positions where these words are in the name, or across server and name, but not in the server alone.
             spaced = _spaced(words)
             places, starts = self._lines.find(spaced)
             servers = self._servers[places]
@@ -190,15 +193,15 @@ class Names:
                 yield self._together.find(together.encode())[0]
 
     def _among_others(self, query: str) -> Iterator[NDArray[np.int32]]:
-        """Places whose name stands in the query as one word that is made of several. One with a capital letter first,
-        such as `GitHub`, may be anybody's name: it means the tool that is written so."""
+        """Yield positions whose name is in the query as one compound word. A word that is only capitalised, such as
+        `GitHub`, may be any name, and matches only the tool spelt exactly so."""
         for word in query[: _LONGEST * _LONGEST].split():
             if len(word) <= _LONGEST and len(made_of := parts(_OWNED.sub("", word))) > 1:
                 proper = _PROPER.fullmatch(word)
                 yield self.spellings.holders(_quoted(proper[1])) if proper else self._longest_ending(made_of)
 
     def _longest_ending(self, words: list[str]) -> NDArray[np.int32]:
-        """The places named by the word, or by what remains of it behind prefixes, in two words at the least."""
+        """Return the positions named by the word, or by its remainder after prefixes, of at least two words."""
         for start in range(len(words) - 1):
             places = self.spellings.holders("".join(words[start:]))
             if len(places):
@@ -215,12 +218,13 @@ def _spaced(words: Sequence[str]) -> bytes:
 
 
 def _spellings(document: Document) -> set[str]:
-    """Each name run together, alone and behind its server's; and as it stands, between quotes."""
+    """Return the spellings of a document: each name without separators, alone and after its server's; and as written,
+    in quotes."""
     server, names = "".join(_parts(document.server)), (document.name, *document.aliases)
     together = {"".join(_parts(name)) for name in names} - {""}
     return together | {server + name for name in together} | {_quoted(name) for name in names}
 
 
 def _quoted(name: str) -> str:
-    """Marks a name as it stands; one that is run together has letters and digits only."""
+    """Mark a name as written. Spellings without separators have letters and digits only."""
     return f"`{name}`"

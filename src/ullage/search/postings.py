@@ -1,15 +1,13 @@
-"""Postings: which documents hold which terms.
+"""Postings: which documents contain which terms, and BM25F over them.
 
-Every answer is a number of eight bytes in one sorted array, where a dictionary needs a hundred, and what was
-counted of documents that stayed is taken over by arithmetic. How texts become terms, `words` knows; what a count is
-worth, `postings`.
+A posting is a number of eight bytes in one sorted array, where a dictionary needs a hundred bytes. The 64 bits are the
+term's number, the document's position, the field, and the number of occurrences. Sorted, the keys of a term are
+adjacent, and among them those of a document. Counts of unchanged documents are taken from an earlier index by
+arithmetic.
 
-64 bits: the term's number, the document's place, the field, how often. Sorted, the keys of a term lie together, and
-among them those of a document. Knows bits, not what they are for.
-
-BM25F over what was counted: a term counts by its rarity, by the fields it stands in and by how little else stands there
-(Robertson, Zaragoza, Taylor, "Simple BM25 extension to multiple weighted fields", 2004). Everything that does not
-depend on the query is worked out beforehand; a query adds up. Never changes once made. What a term is, `words` knows.
+`Postings` scores by BM25F: a term counts by its rarity, by the fields in which it occurs and by how little else these
+contain (Robertson, Zaragoza, Taylor, "Simple BM25 extension to multiple weighted fields", 2004). Everything that does
+not depend on the query is computed beforehand; a query only adds up. Immutable. Terms are defined in `text_terms`.
 """
 
 import math
@@ -45,14 +43,15 @@ Keys = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 _COUNT, _FIELD, _PLACE = 14, 3, 21
-"""Bits. The 26 above them are the term's: room for two million documents, and for more terms than fit into memory."""
+"""Bits of each part. The 26 bits above them are the term's: room for two million documents, and for more terms than fit
+into memory."""
 _MOST = (1 << _COUNT) - 1
-"""More of one term in one field are counted as so many."""
+"""The most occurrences of a term in a field that are counted."""
 _OF_FIELD, _OF_PLACE, _OF_TERM = (np.uint64(bits) for bits in (_COUNT, _COUNT + _FIELD, _COUNT + _FIELD + _PLACE))
 
 
 def keys_of(terms: Numbers, places: Numbers, fields: Numbers) -> Keys:
-    """Sorted, one for each term in each field of each document, of every single time that it stands there."""
+    """Return sorted keys, one for each term in each field of each document, from single occurrences."""
     places_and_fields = places.astype(np.uint64) << np.uint64(_FIELD) | fields.astype(np.uint64)
     different, counts = np.unique(
         terms.astype(np.uint64) << np.uint64(_FIELD + _PLACE) | places_and_fields, return_counts=True
@@ -61,12 +60,12 @@ def keys_of(terms: Numbers, places: Numbers, fields: Numbers) -> Keys:
 
 
 def first_key(term: int, place: int) -> np.uint64:
-    """No key of this term in this document, or in one behind it, is less."""
+    """Return a lower bound of the keys of this term in this document and in later ones."""
     return np.uint64((term << _PLACE | place) << (_FIELD + _COUNT))
 
 
 def pairs_of(keys: Keys) -> Keys:
-    """Equal for the same term in the same document."""
+    """Return numbers that are equal for the same term in the same document."""
     return keys >> _OF_PLACE
 
 
@@ -87,25 +86,25 @@ def counts_of(keys: Keys) -> Numbers:
 
 
 def with_places(keys: Keys, places: NDArray[np.int32]) -> Keys:
-    """The same with other places."""
+    """Return the keys with other positions."""
     mask = ~(np.uint64((1 << _PLACE) - 1) << _OF_PLACE)
     return keys & mask | places.astype(np.uint64) << _OF_PLACE
 
 
 def with_terms(keys: Keys, terms: Numbers) -> Keys:
-    """The same with other terms."""
+    """Return the keys with other terms."""
     return keys & ((np.uint64(1) << _OF_TERM) - np.uint64(1)) | terms.astype(np.uint64) << _OF_TERM
 
 
 _FIELDS = len(Field)
 _AT_ONCE = 1 << 20
-"""Terms that are collected before they are counted, so that counting takes little memory."""
+"""Terms that are collected before they are counted, to limit memory."""
 _UNUSED = 1_000
-"""Terms of no document that are tolerated beyond one for each that is used."""
+"""Unused terms that are tolerated, in addition to one for each used term."""
 
 
 class _Numbers(dict[str, int]):
-    """A number for each term, given when it is first asked for."""
+    """A number for each term, assigned on first use."""
 
     def __missing__(self, term: str) -> int:
         number = self[term] = len(self)
@@ -113,8 +112,8 @@ class _Numbers(dict[str, int]):
 
 
 class _Known(dict[str, tuple[int, ...]]):
-    """The numbers of the terms of letters that stand together, found when they are first asked for. Letters outside
-    ASCII are not remembered: where no spaces stand between words they hardly come again."""
+    """The numbers of the terms in a run of letters, computed on first use. Runs outside ASCII are not cached: in
+    scripts without spaces they rarely occur again."""
 
     def __init__(self, numbers: _Numbers) -> None:
         self._numbers = numbers
@@ -128,18 +127,18 @@ class _Known(dict[str, tuple[int, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Never changes once made."""
+    """The counted terms of documents. Immutable."""
 
     documents: Sequence[Document]
     numbers: dict[str, int]
-    """Of terms; some may stand in no document any more."""
+    """Numbers of terms; some may no longer occur in any document."""
     keys: Keys
     lengths: NDArray[np.int64]
-    """In terms, a row a document and a column a field."""
+    """Lengths in terms, a row a document and a column a field."""
 
 
 def count(documents: Sequence[Document], before: Counted | None = None) -> Counted:
-    """Counts documents; of those that stayed as they were, what was counted before is taken over."""
+    """Count documents; the counts of unchanged ones are taken from `before`."""
     lengths = np.zeros((len(documents), _FIELDS), dtype=np.int64)
     places = places_before(documents, () if before is None else before.documents)
     stayed = places >= 0
@@ -155,7 +154,7 @@ def count(documents: Sequence[Document], before: Counted | None = None) -> Count
 
 
 def _taken(keys: Keys, places: Places) -> Keys:
-    """Keys with their documents' new places, without those of documents that are gone."""
+    """Return keys with their documents' new positions, without those of removed documents."""
     now = places[places_of(keys)]
     stayed = now >= 0
     return with_places(keys[stayed], now[stayed])
@@ -164,7 +163,7 @@ def _taken(keys: Keys, places: Places) -> Keys:
 def _count(
     documents: Sequence[Document], places: Iterable[int], numbers: _Numbers, lengths: NDArray[np.int64]
 ) -> Iterable[Keys]:
-    """The keys of the documents at these places, some at a time; fills in their lengths."""
+    """Yield the keys of the documents at these positions, some at a time, and fill in their lengths."""
     found, counted, known = array("I"), list[int](), _Known(numbers)
     for place in places:
         for field, text in enumerate(documents[place].texts()):
@@ -181,14 +180,14 @@ def _count(
 
 
 def _keys(found: "array[int]", counted: Sequence[int], lengths: NDArray[np.int64]) -> Keys:
-    """Of terms in the order of the texts in which they were found."""
+    """Return the keys of terms in the order of the texts in which they were found."""
     sizes = lengths[counted].ravel()
     places, fields = np.repeat(counted, _FIELDS), np.tile(np.arange(_FIELDS), len(counted))
     return keys_of(np.array(found, dtype=np.int64), np.repeat(places, sizes), np.repeat(fields, sizes))
 
 
 def _without_unused(counted: Counted) -> Counted:
-    """Numbers the terms anew where most of them stand in no document any more."""
+    """Renumber the terms where most of them no longer occur in any document."""
     of_keys = terms_of(counted.keys)
     used = np.zeros(len(counted.numbers), dtype=bool)
     used[of_keys] = True
@@ -207,45 +206,44 @@ _WEIGHTS: Mapping[Field, float] = {
     Field.PARAMETER_NAMES: 0.3,
     Field.PARAMETER_DESCRIPTIONS: 0.3,
 }
-"""In the order of `Field`. Round on purpose: finer ones were better where they were tuned and worse elsewhere."""
+"""Weights in the order of `Field`. Deliberately round: finer ones were better where they were tuned and worse
+elsewhere."""
 _POSTINGS_FIELDS = tuple(Field)
 _SATURATION = 2.0
-"""BM25's k1: how soon more of the same term stops counting."""
+"""BM25's k1: how quickly further occurrences of a term stop counting."""
 _LENGTH = 0.75
-"""BM25's b: how much a long field takes from each of its terms."""
+"""BM25's b: how much the length of a field reduces the weight of its terms."""
 _POSTINGS_AT_ONCE = 1 << 18
-"""Postings that are worked out at a time, so that it takes little memory."""
+"""Postings that are computed at a time, to limit memory."""
 
 _PostingsNumbers = NDArray[np.float64]
 
 
 class Postings:
-    """Documents that were counted, ready for queries."""
+    """Counted documents, ready for queries."""
 
     def __init__(self, documents: Sequence[Document], before: "Postings | None" = None) -> None:
-        """What was counted of documents that stayed as they were is taken over."""
+        """Count the documents; the counts of unchanged ones are taken from `before`."""
         self.counted = count(documents, None if before is None else before.counted)
-        # Where the keys of one term in one document begin.
+        # Start of the keys of one term in one document.
         pairs = pairs_of(self.counted.keys)
         starts = np.flatnonzero(np.diff(pairs, prepend=~pairs[:1]))
         terms = terms_of(self.counted.keys[starts])
         holders = np.bincount(terms, minlength=len(self.counted.numbers))
         self._ends = np.cumsum(holders)
-        """Of each term's postings."""
-        # By the standard library's logarithm, once for each number of holders: numpy's differs between
-        # machines.
+        """End of each term's postings."""
+        # Uses the standard library's logarithm, once for each number of documents: numpy's differs between machines.
         number, (different, which) = len(self.documents), np.unique(holders, return_inverse=True)
         self._rarities = np.array([math.log(1 + (number - held + 0.5) / (held + 0.5)) for held in different.tolist()])[
             which
         ]
-        # What one occurrence in each field of each document weighs: less, the longer the field is beside
-        # others.
+        # The weight of one occurrence in each field of each document: less, the longer the field is relative to others.
         lengths = self.counted.lengths
         total = np.maximum(lengths.sum(axis=0), 1)
         self._scales = np.array([*_WEIGHTS.values()]) / (1 - _LENGTH + _LENGTH * lengths * len(lengths) / total)
         self._places = np.empty(len(starts), dtype=np.int32)
         self._impacts = np.empty(len(starts), dtype=np.float64)
-        """What a term gives to a document, for a query that wants it once."""
+        """Contribution of a term to a document, for a query that has it once."""
         self._work_out(starts, terms)
 
     @property
@@ -253,12 +251,12 @@ class Postings:
         return self.counted.documents
 
     def holds(self, term: str) -> bool:
-        """Whether any document has this term."""
+        """Return whether any document has this term."""
         postings = self._postings(term)
         return postings.start < postings.stop
 
     def totals(self, wants: Mapping[str, Wanted]) -> _PostingsNumbers:
-        """The score of every document."""
+        """Return the score of every document."""
         places, given = list[NDArray[np.int32]](), list[_PostingsNumbers]()
         for term, want in wants.items():
             postings = self._postings(term)
@@ -270,7 +268,7 @@ class Postings:
         return totals.astype(np.float64, copy=False)
 
     def reasons(self, place: int, wants: Mapping[str, Wanted]) -> tuple[Reason, ...]:
-        """What each term in each field gave to a document, greatest first."""
+        """Return the contribution of each term in each field to a document's score, greatest first."""
         found: list[Reason] = []
         for term, want in wants.items():
             shares = self._shares(term, place)
@@ -289,7 +287,7 @@ class Postings:
         return slice(int(self._ends[number - 1]) if number else 0, int(self._ends[number]))
 
     def _shares(self, term: str, place: int) -> dict[int, float]:
-        """How much of the term each field of a document holds that holds it."""
+        """Return the share of the term in each field of a document that has it."""
         number = self.counted.numbers.get(term)
         if number is None:
             return {}
@@ -299,7 +297,7 @@ class Postings:
         return dict(zip(fields.tolist(), (counts_of(keys) * self._scales[place, fields]).tolist(), strict=True))
 
     def _work_out(self, starts: NDArray[np.int64], terms: NDArray[np.int64]) -> None:
-        """Fills in places and impacts: more of the same term counts less and less."""
+        """Fill in positions and impacts: further occurrences of a term count less and less."""
         keys = self.counted.keys
         for some in _portions(len(starts)):
             first = starts[some.start]

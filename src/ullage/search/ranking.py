@@ -1,21 +1,21 @@
 """Ranks documents by fused scores, and reranks the best.
 
-Names before scores, and equal scores in the order of documents. Knows numbers by place, not what they are of.
+`ranked` puts documents named in the query before all others, and equal scores in the order of documents. Everything
+here works on numbers by position, independent of the documents.
 
-Words and meaning are each divided by their best, so that both are on one scale, and share the score as the query has
-it: where many rare words fit, words decide, and where few do, meaning. Scores are fused, not ranks: a rank forgets
-whether the first was near or only the least far. Knows numbers by place, not what they are of.
+`fuse` combines words and meaning. Each is divided by its best score, so that both are on one scale, and their shares
+depend on the query: where many rare words match, words decide; where few do, meaning. Scores are fused, not ranks,
+because a rank does not show whether the first was similar or only the least dissimilar.
 
-A second look at the best candidates of a search: word by word, clause by clause, server by server.
+`Reranker` compares the best candidates with the query again: word by word, clause by clause, server by server. The
+first ranking compares whole texts, and among similar tools it cannot tell which has the object in the query. Here the
+most similar word of a candidate is found for each word of the query, and the most similar word of the query for each
+word of the candidate's name and first sentence: a name with more than the query asks for loses. With a query of several
+clauses, a candidate is ranked by the clause that it matches best, so that the tool of each clause is found.
 
-The first ranking compares whole texts, and among tools that are much alike it cannot tell which one has the object that
-was asked for. Here each word of the query looks for the nearest word of a candidate, and each word of the candidate's
-name and first sentence for the nearest word of the query: a name that says more than was asked for loses. A request
-made of several clauses ranks a candidate by the clause that it fits best, so that the tool of each clause comes up.
-
-Costs a millisecond, however many tools there are: only the best of the first ranking are looked at. What each feature
-weighs was fitted on tools and queries that the table had not learnt from (`training/rerank.py`) and comes with the
-table.
+This takes a millisecond for any number of tools, because only the best of the first ranking are compared. The weights
+of the features were fitted on tools and queries that the table was not trained on (`training/rerank.py`) and ship with
+the table.
 """
 
 import math
@@ -46,7 +46,7 @@ Scores = NDArray[np.float64]
 
 
 def ranked(scores: Scores, named: Levels, limit: int) -> list[int]:
-    """The places of those that come first; what is neither named nor has a score does not come at all."""
+    """Return the positions of the best documents, in order; those neither named nor with a score are left out."""
     found = list[int]()
     for level in range(int(named.max(initial=0)), 0, -1):
         places = np.flatnonzero(named == level)
@@ -55,7 +55,7 @@ def ranked(scores: Scores, named: Levels, limit: int) -> list[int]:
 
 
 def best(scores: Scores, limit: int, above: float = -np.inf) -> NDArray[np.intp]:
-    """Where the greatest are that are above this, in falling order, those first among equals that stand first."""
+    """Return the positions of the greatest scores above a bound, in falling order; equal ones in order of position."""
     if limit <= 0:
         return np.zeros(0, dtype=np.intp)
     least = np.partition(scores, -limit)[-limit] if limit < len(scores) else -np.inf
@@ -64,7 +64,7 @@ def best(scores: Scores, limit: int, above: float = -np.inf) -> NDArray[np.intp]
 
 
 CANDIDATES = 40
-"""Documents that are looked at again."""
+"""Number of documents that are reranked."""
 FEATURES = (
     "clause", "said", "said in name", "name", "head", "server", "exact", "said in name exact", "rare", "words",
     "said by clause", "strong clause", "name by clause",
@@ -72,63 +72,64 @@ FEATURES = (
 _CLAUSE, _SAID, _SAID_IN_NAME, _NAME_ASKED, _HEAD_ASKED, _SERVER, _EXACT, _IN_NAME_EXACT, _RARE, _WORDS = range(10)
 _SAID_BY_CLAUSE, _STRONG_CLAUSE, _NAME_BY_CLAUSE = range(10, 13)
 _SAME = 0.999
-"""Nearness from which two rows are one word."""
+"""Similarity from which two rows count as one word."""
 _REMEMBERED = 4_096
-"""Documents whose words are kept; then all are forgotten."""
+"""Documents whose words are cached; when full, the cache is cleared."""
 _DECIMALS = 5
-"""Machines add in different orders; less than this is no difference."""
+"""Decimals to which sums are rounded: machines add in different orders, so smaller differences are meaningless."""
 _NAME, _HEAD = 1, 2
 
 _Numbers = NDArray[np.float64]
 _Rows = NDArray[np.intp]
 _Known = tuple[tuple[_Rows, ...], float]
-"""The rows of each field of a document, then those of all, each once; and how long the sum of its name's rows is."""
+"""The rows of each field of a document, then those of all fields, each once; and the length of the sum of its name's
+rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The best of the first ranking, and how the clauses of the query rank all documents."""
+    """The best of the first ranking, and the scores of all documents for each clause of the query."""
 
     query: str
     places: list[int]
     fused: _Numbers
-    """The score of each by words and meaning."""
+    """Score of each by words and meaning."""
     words: _Numbers
-    """What of it is by words."""
+    """The part of it by words."""
     clauses: Sequence[str]
-    """Where the query has several."""
+    """The clauses, where the query has several."""
     clause_totals: _Numbers
-    """By words, a row a clause and a column a document; no rows where there is one clause only."""
+    """Scores by words, a row a clause and a column a document; without rows where there is only one clause."""
     clause_nearness: _Numbers | NDArray[np.float32]
-    """By meaning, likewise."""
+    """Scores by meaning, in the same form."""
 
 
 class Reranker:
-    """Looks at candidates again. Safe to use from several threads."""
+    """Reranks candidates. Safe to use from several threads."""
 
     def __init__(self, documents: Sequence[Document], words: WordVectors, weight: float) -> None:
-        """`weight` is what nearness weighs beside words, as `fusion.fuse` has it."""
+        """Create a reranker; `weight` is the weight of similarity relative to words, as in `fuse`."""
         self._documents, self._words, self._weight = documents, words, weight
         self._known: dict[int, _Known] = {}
 
     def gains(self, seen: Candidates) -> _Numbers:
-        """What each candidate gains beside its fused score."""
+        """Return the gain of each candidate, in addition to its fused score."""
         gains: _Numbers = (self.features(seen) * np.array(self._words.feature_weights[1:])).sum(axis=1)
         return gains.round(_DECIMALS)
 
     @property
     def of_fused(self) -> float:
-        """What the fused score weighs beside the features."""
+        """Weight of the fused score relative to the features."""
         return self._words.feature_weights[0]
 
     def features(self, seen: Candidates) -> _Numbers:
-        """A row a candidate, a column a feature in the order of `FEATURES`."""
+        """Return the features, a row a candidate and a column a feature in the order of `FEATURES`."""
         found = np.zeros((len(seen.places), len(FEATURES)))
         if not seen.places:
             return found
         self._compare_clauses(seen, found)
-        # The best fused score of any candidate of the same server: tools that are needed together live
-        # together.
+        # The best fused score of any candidate of the same server: tools that are needed together are often on one
+        # server.
         best: dict[str, float] = {}
         servers = [self._documents[place].server for place in seen.places]
         for server, score in zip(servers, seen.fused.tolist(), strict=True):
@@ -141,8 +142,8 @@ class Reranker:
         return found
 
     def _compare_clauses(self, seen: Candidates, found: _Numbers) -> None:
-        """How much better a candidate fits its best clause than the whole query, once with every clause's best document
-        at 1 and once with clauses that are near to nothing counting less."""
+        """Fill in how much better a candidate matches its best clause than the whole query: once with every clause's
+        best document at 1, and once with less weight for clauses that are similar to nothing."""
         if not len(seen.clause_totals):
             return
         best_totals = seen.clause_totals.max(axis=1)
@@ -156,7 +157,7 @@ class Reranker:
         found[:, _STRONG_CLAUSE] = (strength * scores).max(axis=0) - seen.fused
 
     def _compare(self, seen: Candidates, asked: _Rows, tells: NDArray[np.float32], found: _Numbers) -> None:
-        """Fills in what single words say."""
+        """Fill in the features of single words."""
         held = [self._rows_of(place) for place in seen.places]
         everything, names, heads = (_Lists.of([fields[field] for fields, _ in held]) for field in (-1, _NAME, _HEAD))
         different = np.unique(np.concatenate([asked, everything.flat]))
@@ -204,13 +205,13 @@ class Reranker:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """Lists of rows, one a candidate, behind each other."""
+    """Lists of rows, one a candidate, concatenated."""
 
     flat: _Rows
     filled: _Rows
-    """The places of lists that hold something."""
+    """Positions of the non-empty lists."""
     starts: _Rows
-    """Where each of those begins."""
+    """Start of each of those."""
     number: int
 
     @classmethod
@@ -220,21 +221,21 @@ class _Lists:
         return cls(np.concatenate(lists), filled, (np.cumsum(lengths) - lengths)[filled], len(lists))
 
     def most(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Of each row of values, the greatest of each list; 0 for a list of nothing."""
+        """Return for each row of values the maximum over each list; 0 for an empty list."""
         found = np.zeros((len(values), self.number), dtype=np.float32)
         if len(self.filled):
             found[:, self.filled] = np.maximum.reduceat(values, self.starts, axis=1)
         return found
 
     def totals(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Of each row of values, the sum of each list."""
+        """Return for each row of values the sum over each list."""
         found = np.zeros((len(values), self.number), dtype=np.float32)
         if len(self.filled):
             found[:, self.filled] = np.add.reduceat(values, self.starts, axis=1)
         return found
 
     def total(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The sum of each list."""
+        """Return the sum over each list."""
         found = np.zeros(self.number, dtype=np.float32)
         if len(self.filled):
             found[self.filled] = np.add.reduceat(values, self.starts)
@@ -242,8 +243,8 @@ class _Lists:
 
 
 def _by_rarity(shares: NDArray[np.float32], nearest: NDArray[np.float32]) -> _Numbers:
-    """How much of what was asked each candidate says, words that most candidates say counting least: where all are
-    about issues, `issue` tells none of them apart."""
+    """Return how much of the query each candidate covers. Words covered by most candidates count least: where all are
+    about issues, `issue` distinguishes none of them."""
     said = nearest.sum(axis=1, keepdims=True)
     rare = shares * np.log((nearest.shape[1] + 1) / (np.maximum(said, 0) + 1))
     total: _Numbers = (rare * nearest).sum(axis=0) / max(float(rare.sum()), 1e-9)
@@ -251,37 +252,44 @@ def _by_rarity(shares: NDArray[np.float32], nearest: NDArray[np.float32]) -> _Nu
 
 
 _LEAST, _GROWTH, _START = 0.1, 0.04, 0.06
-"""Of what is nearest to a text without sense: half of some thirty such texts came nearer than 0.10 to 0.15 to one of
-45 tools, 0.14 to 0.21 to one of 100, 0.22 to 0.27 of 500, 0.28 to 0.36 of 4,000. The more tools, the nearer chance
-comes, as the logarithm of their number."""
+"""The similarity expected by chance, as a function of the number of tools: its minimum, its growth with the logarithm
+of that number, and the offset subtracted. Of some thirty texts without sense, half were nearer than 0.10 to 0.15 to one
+of 45 tools, 0.14 to 0.21 to one of 100, 0.22 to 0.27 of 500, 0.28 to 0.36 of 4,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fused:
-    """Numbers by place."""
+    """Fused scores by position."""
 
     scores: Scores
-    """What words, meaning, the closer look and use sum to; 0 for what was not found."""
+    """Sum of words, meaning, reranking and use; 0 for documents that were not found."""
     words: Scores
     meaning: Scores
     closer: Scores
-    """What the best candidates gained when they were looked at again; see `rerank`."""
+    """The gains of the candidates that were reranked; see `Reranker`."""
     use: Scores
     nearness: Nearness | None
     share: float
-    """What meaning can give at the most."""
+    """The most that meaning can contribute."""
     worth: float
-    """What a point of the score by words alone became."""
+    """What one point of the score by words alone became after fusion."""
 
 
 def fuse(totals: Scores, nearness: Nearness | None, use: Scores, weight: float = 0.0) -> Fused:
-    """Of one document or more: scores by words, nearness where it is known, what use adds, 0 or more, and what nearness
-    weighs: the best score by words at which both have half."""
+    """Fuse the scores of one document or more.
+
+    Args:
+        totals: Scores by words.
+        nearness: Similarities of meaning, where known.
+        use: The gains from previous use, 0 or more.
+        weight: The weight of similarity: the best score by words at which both contribute half.
+    """
     near = np.zeros(len(totals)) if nearness is None else np.maximum(nearness, 0)
     best_total, nearest = float(totals.max()), float(near.max())
     share = weight / (weight + best_total) if nearest else 0.0
     worth = (1 - share) / best_total if best_total else 0.0
-    # What shares no word with the query must be nearer than chance would bring one of so many documents.
+    # A document that shares no word with the query must be more similar than chance would bring one of so many
+    # documents.
     floor = max(_LEAST, _GROWTH * math.log(len(totals)) - _START)
     found = (totals > 0) | (near >= floor)
     words, meaning = worth * totals, np.where(found, near * (share / nearest if nearest else 0.0), 0.0)
@@ -298,7 +306,8 @@ def fuse(totals: Scores, nearness: Nearness | None, use: Scores, weight: float =
 
 
 def closer_look(fused: Fused, places: Sequence[int], gains: Scores, weight: float) -> Fused:
-    """With what the candidates at these places gained; words and meaning weigh so much beside it, for all documents."""
+    """Return the scores with the gains of reranked candidates. Words and meaning have the given weight relative to
+    these, for all documents."""
     closer = np.zeros(len(fused.scores))
     closer[places] = gains
     words, meaning = weight * fused.words, weight * fused.meaning

@@ -1,12 +1,13 @@
 """The search index: words and meaning together.
 
-Words find what is called by its name, meaning what is asked for in other words: each sees where the other is blind.
-Names come before all scores. Without an embedder it is words alone. The documents do not change: for others, make
-another index and hand it this one. Deterministic; equal scores keep the order of documents.
+`HybridIndex` finds by words what is called by its name, and by meaning what is described in other words. Documents
+named in the query rank before all others. Without an embedder it uses words alone. Its documents do not change: for a
+changed set, make another index and pass it this one as `before`. Deterministic; equal scores keep the order of
+documents.
 
-Holds documents, and makes them ready for queries when one is asked after a change; what was counted of those that
-stayed is kept. Pure and deterministic; equal scores keep the order in which documents were added. How words are scored,
-`postings` knows; what a term is, `words`; meaning beyond words, nobody here.
+`LexicalIndex` finds by words alone. Its documents can change: it is rebuilt for the first query after a change, and
+keeps what was counted of unchanged documents. Pure and deterministic; equal scores keep the order in which documents
+were added. Words are scored in `postings`, and terms are defined in `text_terms`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,11 +29,16 @@ __all__ = ["HybridIndex", "LexicalIndex"]
 
 _NOTHING: Mapping[str, float] = {}
 _NAMED: tuple[Named, ...] = tuple(Named)
-"""By what they are as numbers; to ask the enumeration itself takes longer than all else about a hit."""
+"""The members of `Named` by their numeric value; a look-up in the enumeration would cost more than everything else
+about a hit."""
 
 
 class HybridIndex:
-    """Finds documents by words and meaning. Safe to use from several threads."""
+    """Finds documents by words and meaning. Safe to use from several threads.
+
+    index = HybridIndex(documents, load_table())
+    index.search("file a bug", limit=5)
+    """
 
     def __init__(
         self,
@@ -42,9 +48,15 @@ class HybridIndex:
         vectors: "Mapping[str, Vector] | None" = None,
         before: "HybridIndex | None" = None,
     ) -> None:
-        """May take long. `vectors` are those known already, by their documents' ids and of the embedder's edition; the
-        rest is made now. What `before` has of documents that stayed as they were is taken over."""
-        # Not at the top, here and below: numpy takes a tenth of a second, and not everyone who imports this searches.
+        """Build the index, which can take long.
+
+        Args:
+            documents: The documents, in the order in which equal scores are returned.
+            embedder: Makes vectors of meaning; None to search by words alone.
+            vectors: Known vectors by the documents' ids, of the embedder's edition; the others are computed now.
+            before: An earlier index, from which everything about unchanged documents is taken.
+        """
+        # Imported here and below because numpy takes a tenth of a second, and not every import leads to a search.
         from .meaning_index import Meaning
         from .name_match import Names
         from .postings import Postings
@@ -67,17 +79,22 @@ class HybridIndex:
 
     @property
     def made(self) -> "Mapping[str, Vector]":
-        """The vectors that were made now, by their documents' ids: kept, they spare the next start the work."""
+        """The vectors computed for this index, by their documents' ids. Store them, to save the work at the next
+        start."""
         return {} if self.meaning is None else self.meaning.made
 
     def holds(self, term: str) -> bool:
-        """Whether any document has this term, as `terms` gives it."""
+        """Return whether any document has this term, as `terms` gives it."""
         return self.postings.holds(term)
 
     def search(self, query: str, limit: int = 10, *, learnt: Mapping[str, float] = _NOTHING) -> tuple[Hit, ...]:
-        """The nearest documents, best first: those the query names, then those it is near to; fewer than `limit` where
-        no more are near. `learnt` is what having been of use adds to a score, by id, bounded by
-        `MOST_BONUS`."""
+        """Return the best documents: those that the query names first, then similar ones.
+
+        Args:
+            query: Any text; a tool's name in any spelling finds the tool.
+            limit: The most hits; there are fewer where no more documents are similar.
+            learnt: The gain in score from previous use, by id, at most `MOST_BONUS`.
+        """
         if not self._places:
             return ()
         from .ranking import ranked
@@ -85,7 +102,7 @@ class HybridIndex:
         wants = wanted(query)
         fused, named = self._fused(query, wants, learnt), self.names.named(query)
         places = ranked(fused.scores, named, limit)
-        # Read in one go: one number of an array at a time costs more than all else about a hit.
+        # Read at once: single elements of an array would cost more than everything else about a hit.
         scores, names = (values[places].tolist() for values in (fused.scores, named))
         documents = self.postings.documents
         return tuple(
@@ -99,7 +116,7 @@ class HybridIndex:
         )
 
     def scores(self, query: str) -> dict[str, float]:
-        """How near each document is that was found, by id, in the order of documents; 1 for one that is best by both
+        """Return the score of each document found, by id, in the order of documents; 1 for one that is best by both
         words and meaning."""
         if not self._places:
             return {}
@@ -120,7 +137,7 @@ class HybridIndex:
         return closer_look(fused, seen.places, self.reranker.gains(seen), self.reranker.of_fused)
 
     def candidates(self, query: str) -> "Candidates":
-        """What is looked at again for a query, by an index that knows meaning."""
+        """Return the candidates to be reranked for a query. The index must have an embedder."""
         from .ranking import fuse
 
         if self.meaning is None:
@@ -130,14 +147,15 @@ class HybridIndex:
         return self._candidates(query, fused, clauses)
 
     def _candidates(self, query: str, fused: "Fused", clauses: "Vector") -> "Candidates":
-        """The best by words and meaning, and scores of the query's clauses, by meaning a row each."""
+        """Return the best candidates by words and meaning, with the scores of the query's clauses, by meaning a row
+        each."""
         import numpy as np
 
         from .ranking import CANDIDATES, Candidates, best
 
         scores, texts = fused.words + fused.meaning, asked(query)[1:]
         places = best(scores, CANDIDATES, above=0).tolist()
-        if len(texts) != len(clauses):  # An embedder may see other clauses, or none be scored.
+        if len(texts) != len(clauses):  # The embedder may split differently, or not score clauses.
             texts = []
         totals = np.zeros((len(texts), len(scores)))
         for row, text in enumerate(texts):
@@ -163,7 +181,7 @@ class HybridIndex:
 
 
 def _explained(postings: "Postings", place: int, wants: Mapping[str, Wanted], fused: "Fused") -> Why:
-    """With its reasons on the scale of the fused score."""
+    """Explain a score, with its reasons on the scale of the fused score."""
     reasons = postings.reasons(place, wants)
     return Why(
         words=float(fused.words[place]),
@@ -177,13 +195,13 @@ def _explained(postings: "Postings", place: int, wants: Mapping[str, Wanted], fu
 
 
 class LexicalIndex:
-    """Holds documents and finds those that share words with a query. An `Index`."""
+    """An `Index` of documents that finds those that share words with a query."""
 
     def __init__(self, documents: Iterable[Document] = ()) -> None:
         self._documents = {document.id: document for document in documents}
-        """By id; one that replaces another takes its place in the order."""
+        """Documents by id; a replacement takes the position of the replaced one."""
         self._order: tuple[Document, ...] | None = None
-        """None after a change."""
+        """The documents in order; None after a change."""
         self._postings: Postings | None = None
         self._names: Names | None = None
         if self._documents:
@@ -197,22 +215,22 @@ class LexicalIndex:
         return document_id in self._documents
 
     def add(self, document: Document) -> None:
-        """Takes a document in; one with the same id is replaced and keeps its place."""
+        """Add a document; one with the same id is replaced and keeps its position."""
         self._documents[document.id] = document
         self._order = None
 
     def remove(self, document_id: str) -> None:
-        """Lets a document go; one that is not there is no error."""
+        """Remove a document; an unknown id is not an error."""
         if self._documents.pop(document_id, None) is not None:
             self._order = None
 
     def ready(self) -> None:
-        """Does beforehand what scoring would do first after a change."""
+        """Do the work that the first query after a change would otherwise do."""
         if self._documents:
             self._ready_postings()
 
     def search(self, query: str, limit: int = 10) -> tuple[Hit, ...]:
-        """The nearest documents, best first: those the query names, then those it is near to."""
+        """Return the best documents: those that the query names first, then those that share words with it."""
         if not self._documents:
             return ()
         from .ranking import ranked
@@ -230,7 +248,7 @@ class LexicalIndex:
         )
 
     def scores(self, query: str) -> dict[str, float]:
-        """How near each document is that shares a term with the query, by id, in the order of documents."""
+        """Return the score of each document that shares a term with the query, by id, in the order of documents."""
         if not self._documents:
             return {}
         postings = self._ready_postings()
@@ -238,7 +256,7 @@ class LexicalIndex:
         return {document.id: total for document, total in zip(postings.documents, totals, strict=True) if total}
 
     def _ready_postings(self) -> "Postings":
-        # Not at the top, here and above: numpy takes a tenth of a second, and not everyone who imports this searches.
+        # Imported here and above because numpy takes a tenth of a second, and not every import leads to a search.
         from .postings import Postings
 
         order = self._ordered()

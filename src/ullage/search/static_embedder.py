@@ -1,14 +1,14 @@
-"""Static embeddings: a table of vectors for words and pieces.
+"""Static embeddings: a table of vectors for words and pieces of words.
 
-A table of weights: a row for each word or piece of a word. A query is the sum of its rows, each times how much it
-tells in queries; a document the sum over its aspects of weight times the mean of their rows; both of length one.
-Sums are not left to a library of linear algebra, whose last bits differ from one machine to the next. Reads no
-file; how the weights came to be, `training/` tells.
+`StaticTable` is the embedder. A query's vector is the sum of its rows, each weighted by how significant it is in
+queries; a document's is the sum over its aspects of weight times the mean of their rows; both are of length one. Sums
+are not computed by a linear algebra library, whose last bits differ between machines. It reads no file; the weights are
+made in `training/`.
 
-Words are parted where names join them, in lower case and without accents; a word that has no row of its own becomes the
-longest pieces that have one, from its beginning (WordPiece). Scripts without spaces become the longest words that have
-rows. What has no row is left out. Knows no vectors. Whatever changes here makes other weights necessary: the table was
-trained on these pieces.
+`Pieces` splits words where names join them, in lower case and without accents; a word without a row is split into the
+longest pieces that have one, from its beginning (WordPiece). Scripts without spaces are split into the longest words
+that have rows. Anything without a row is left out. Any change here requires new weights, because the table was trained
+on these pieces.
 """
 
 import re
@@ -29,15 +29,16 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
 _LONG_WORD = 40
 """Letters of a word that count."""
 _LONG_ENTRY = 24
-"""Letters of the longest row."""
+"""Letters of the longest entry in the table."""
 _TELLING = 4
-"""Letters from which a piece of a word says something: those of `zzzz` or `xqzptlk` say nothing."""
+"""Least letters of a piece of a word that carries meaning: those of `zzzz` or `xqzptlk` carry none."""
 _REMEMBERED = 32_768
-"""Words whose rows are kept; then all are forgotten."""
+"""Words whose rows are cached; when full, the cache is cleared."""
 
 
 def fold(text: str) -> str:
-    """One spelling for what differs in width or accent only. Unlike that of `words`, without Japanese voicing too."""
+    """Remove differences in width and accent. Unlike the folding of `text_terms`, it removes Japanese voicing marks
+    too."""
     if text.isascii():
         return text
     bare = (letter for letter in apart(text, "NFKD") if not unicodedata.category(letter).startswith("M"))
@@ -45,7 +46,7 @@ def fold(text: str) -> str:
 
 
 class Pieces:
-    """Parts texts by one vocabulary. A row that goes on inside a word is written with `##` before it."""
+    """Splits texts by one vocabulary. A row that continues a word begins with `##`."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self._vocabulary = vocabulary
@@ -53,7 +54,7 @@ class Pieces:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def rows(self, text: str, most: int | None = None) -> list[int]:
-        """The rows of a text in its order, repeated as often as they occur, and no more than so many."""
+        """Return the rows of a text in order, repeated as often as they occur, and at most `most`."""
         found = list[int]()
         for run in _RUN.findall(fold(text)):
             known = self._known.get(run)
@@ -63,7 +64,8 @@ class Pieces:
         return found
 
     def makes_sense(self, text: str) -> bool:
-        """Whether a word of it is known, or a piece of some length; letters alone bring a text near to anything."""
+        """Return whether a word of the text is known, or a piece of some length; single letters make a text similar to
+        anything."""
         return any(map(self._is_known, _RUN.findall(fold(text))))
 
     def _is_known(self, run: str) -> bool:
@@ -103,16 +105,16 @@ class Pieces:
 
 
 _WAY = 1
-"""Raised whenever the same weights would give a document another vector."""
+"""Version of the method; increase it whenever the same weights would give a document another vector."""
 _LONGEST = (16, 24, 64, 128, 48)
-"""Rows that count of each aspect, as in training."""
+"""Rows of each aspect that count, as in training."""
 _LONG_QUERY = 96
 _LETTERS = 0.4
-"""How long the vector of a query is that has no word that is known. Of 1,500 tools the nearest to letters without sense
-has 0.3, and one in ten of such texts 0.42; to `docx`, `k8s` or `rss` it has 0.5 to 0.8: most of these stay above what
-chance would bring, and most of those do not."""
+"""Length of the vector of a query without any known word. Of 1,500 tools the nearest to letters without sense has 0.3,
+and 0.42 for one in ten of such texts; for `docx`, `k8s` or `rss` it has 0.5 to 0.8. With this length most of the latter
+stay above what chance would bring, and most of the former do not."""
 _WEIGHT = 7.0
-"""Anything from 5 to 10 does as well."""
+"""Weight of similarity; anything from 5 to 10 works as well."""
 
 _Numbers = NDArray[np.float32]
 _Rows = NDArray[np.intp]
@@ -120,20 +122,20 @@ _Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticTable:
-    """An `Embedder`."""
+    """An `Embedder` and `WordVectors` by a table. See the module's description."""
 
     digest: str
-    """Of the weights."""
+    """Digest of the weights."""
     pieces: Pieces
     rows: NDArray[np.int8]
     steps: _Numbers
-    """What one of a row's numbers is worth."""
+    """Value of one step of a row's numbers."""
     telling: _Numbers
-    """How much a row tells in a query."""
+    """Significance of each row in a query."""
     weights: tuple[float, ...]
-    """One an aspect."""
+    """Weights, one for each aspect."""
     feature_weights: tuple[float, ...] = ()
-    """Of the fused score and of the features of `rerank`; none where candidates are not looked at again."""
+    """Weights of the fused score and of the features of `Reranker`; empty where candidates are not reranked."""
 
     @property
     def edition(self) -> str:
@@ -161,7 +163,7 @@ class StaticTable:
 
     @property
     def words(self) -> "StaticTable":
-        """Itself: a `WordVectors`."""
+        """The table itself, as `WordVectors`."""
         return self
 
     def query_words(self, query: str) -> tuple[_Rows, _Numbers]:
@@ -183,7 +185,7 @@ class StaticTable:
         return near, lengths * self.steps[rows]
 
     def _of_document(self, document: Document) -> tuple[list[int], list[float]]:
-        """Its rows, and the share that each has."""
+        """Return a document's rows, and the share of each."""
         rows, shares = list[int](), list[float]()
         for text, longest, weight in zip(aspects(document), _LONGEST, self.weights, strict=True):
             found = self.pieces.rows(text, longest)
@@ -197,7 +199,7 @@ class StaticTable:
 
 
 def _of_length_one(sums: _Numbers) -> _Numbers:
-    """Except where nothing was known."""
+    """Scale each row to length one; rows of zeros stay."""
     lengths = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
     lengths[lengths == 0] = 1
     return sums / lengths

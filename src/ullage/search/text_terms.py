@@ -1,33 +1,30 @@
 """Splits text into terms: words, stems and names.
 
-Names are split where their writers joined them (case, digits, underscores, dots, hyphens) and kept whole as well,
-so that `GitHub` is found by `github` and `getUserById` by `user`. Scripts that put no spaces between words become
-pairs of letters. Accents and widths are folded. A word's rarity is the index's affair.
+`terms`: names are split where their parts are joined (case, digits, underscores, dots, hyphens) and kept whole as well,
+so that `GitHub` is found by `github` and `getUserById` by `user`. Scripts without spaces between words become pairs of
+letters. Accents and widths are folded. The rarity of a word is computed by the index.
 
-Weights were tried without a list of weak words, by rarity alone and by whether a word occurs in names: both rank worse,
-since a catalogue is too small to show that `would` is common and `invoice` is not.
+`WEAK` and `KIN`: words that only connect a request are weak, and count little. Verbs that tool makers use
+interchangeably are related: a query for one looks for the others too. Only English verbs are listed: nouns were tried,
+and gained nothing on most test sets. Weighting was tried without a list of weak words, by rarity alone and by whether a
+word occurs in names: both rank worse, because a catalogue is too small to show that `would` is common and `invoice` is
+not.
 
-`translate`, `translation` and `translator` meet in one stem. Latin letters go by Porter's rules (M. F. Porter, "An
-algorithm for suffix stripping", Program 14, 1980), which are made for English and do little harm elsewhere: both sides
-of a comparison are cut alike. Words in other alphabets keep their first letters, which carry most of the
+`stem`: `translate`, `translation` and `translator` have one stem. Latin letters follow Porter's rules (M. F. Porter,
+"An algorithm for suffix stripping", Program 14, 1980), which are made for English and do little harm elsewhere, because
+both sides of a comparison are cut alike. Words in other alphabets keep their first letters, which carry most of the
 meaning in most languages.
 
-Two lists. Words that hold a request together are weak: they count, but little. Verbs that tool makers use for one
-another are kin: a query for one looks for the others too. Only verbs, and only English ones: nouns were tried and
-gained nothing that held on most sets.
+`apart` decomposes letters as Unicode does, but some at a time: Unicode sorts consecutive marks, in a time that grows
+with the square of their number, and a tool's description can contain twenty thousand. With that many, marks may come
+out in another order; callers remove marks or accept them in any order.
 
-As Unicode takes letters apart, but some at a time: marks that follow each other are sorted there, in a time that grows
-with the square of their number, and who writes a tool's description can write twenty thousand. So marks may stand in
-another order where there are that many; whoever asks leaves them out or takes them in any order.
+`asked` returns the texts of a query: the whole of it, then its clauses. A request for two things, in two sentences or
+in two clauses of one, needs the tools of both, and the mean of the two is similar to neither.
 
-The texts that a query asks by: the whole of it, then its clauses.
-
-A request for two things, in two sentences or in two clauses of one, needs the tool of either, and the mean of both is
-near to neither.
-
-Five texts, in the order in which weights were trained on them: the server's name without words that every server has,
-the tool's name, the first sentence of its description, what follows it, the names of parameters. How they become a
-vector is not known here. Whatever changes here makes other weights necessary.
+`aspects` returns five texts of a document, in the order in which weights were trained: the server's name without words
+that every server has, the tool's name, the first sentence of its description, the rest of it, and the names of
+parameters. Any change here requires new weights.
 """
 
 import re
@@ -110,7 +107,7 @@ _LAST_ENDINGS = _Endings(
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """The stem of a lower-case word."""
+    """Return the stem of a lower-case word."""
     if not word.isalpha():
         return word
     if not word.isascii():
@@ -134,7 +131,7 @@ def _porter(word: str) -> str:
 
 
 def _swap(word: str, endings: _Endings, needed: re.Pattern[str] | None) -> str:
-    """The word with its ending exchanged, if enough of a word remains before it."""
+    """Return the word with its ending replaced, if enough of the word remains before it."""
     for size in endings.sizes.get(word[-1:], ()):
         new = endings.get(word[-size:])
         if new is not None:
@@ -149,7 +146,7 @@ def _without_ed_or_ing(word: str) -> str:
     for ending in ("ed", "ing"):
         rest = word.removesuffix(ending)
         if rest != word and _HAS_VOWEL.search(rest):
-            # What stood before `ed` or `ing`: `creat` was `create`, `stopp` was `stop`, `fil` was `file`.
+            # The word before `ed` or `ing` was removed: `creat` was `create`, `stopp` was `stop`, `fil` was `file`.
             if rest.endswith(("at", "bl", "iz")):
                 return rest + "e"
             if _DOUBLED.search(rest):
@@ -202,19 +199,19 @@ KIN: tuple[tuple[str, ...], ...] = (
 )
 
 _ASKED_LONG = 10_000
-"""Characters of a query that count."""
+"""Characters of a query that are read."""
 _END = re.compile(
     r"(?<=[.!?;])\s+|\n+|,\s+|\s+(?:and|then|also|plus|afterwards|additionally|as well as|after that)(?=\s)",
     re.IGNORECASE,
 )
-"""Where a clause ends: a sentence's end, a line's, a comma, or a word that joins two requests."""
+"""The end of a clause: a sentence's end, a line's, a comma, or a word that joins two requests."""
 _MOST = 8
 _LEAST_WORDS = 3
-"""Of a clause that can be asked by."""
+"""Least words of a clause that is searched for separately."""
 
 
 def asked(query: str) -> list[str]:
-    """The whole query, then its clauses where there are several."""
+    """Return the whole query, then its clauses where there are several."""
     whole = query[:_ASKED_LONG]
     clauses = [part.strip() for part in _END.split(whole)]
     found = [clause for clause in clauses if len(clause.split()) >= _LEAST_WORDS][:_MOST]
@@ -226,17 +223,18 @@ _PART_OF_ANY_ALPHABET = re.compile(r"\d+|\D+")
 _SPACELESS = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+)"
 )
-"""Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean (which has spaces, but glues its particles to words)."""
+"""Scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese, and Korean (which has spaces, but attaches its
+particles to words)."""
 _VOICED = "\u3099\u309a"
-"""The marks that tell `ga` from `ka` in Japanese: letters there, not accents."""
+"""Marks that distinguish `ga` from `ka` in Japanese: part of the letter, not accents."""
 _FOREIGN = re.compile("[^\x00-\x7f]+")
 _SHORT_STRETCH = 8
-"""Letters outside ASCII that are remembered with what becomes of them."""
+"""The longest stretch outside ASCII, in letters, whose folded form is cached."""
 _LONG_WORD = 64
-"""Letters of a word that count; what is longer is no word."""
+"""Letters of a word that count; a longer sequence is not a word."""
 _LONG_QUERY = 10_000
 _MOST_TERMS = 200
-"""Different terms of a query that are looked up."""
+"""Most distinct terms of a query that are looked up."""
 _WEAK = 0.2
 _KIN = 0.4
 
@@ -247,27 +245,26 @@ class Wanted:
 
     weight: float
     asked: bool = True
-    """False for a kin word of one that was asked."""
+    """False for a term related to one of the query."""
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text in its order, repeated as often as they occur."""
+    """Return the terms of a text in order, repeated as often as they occur."""
     return [term for run in runs(text) for term in of_run(run)]
 
 
 def runs(text: str) -> list[str]:
-    """The letters and digits of a text that stand together, in its order, for whoever counts many texts and knows most
-    of them already."""
+    """Return the runs of letters and digits of a text, in order, for callers that cache the terms of a run."""
     return (text if text.isascii() else _fold(text)).translate(_PARTED).split()
 
 
 def parts(name: str) -> list[str]:
-    """The words of a name as written, in lower case: `getUserById` is `get`, `user`, `by`, `id`."""
+    """Return the words of a name in lower case: `getUserById` has `get`, `user`, `by`, `id`."""
     return [part.casefold() for run in runs(name) for part in _split(run)]
 
 
 def wanted(query: str) -> dict[str, Wanted]:
-    """The terms of a query, and kin words of them. To repeat a word adds less each time."""
+    """Return the terms of a query, and related words. Each repetition of a word adds less."""
     counts = Counter(terms(query[:_LONG_QUERY])).most_common(_MOST_TERMS)
     asked = {term: Wanted(count**0.5 * (_WEAK if term in _WEAK_TERMS else 1.0)) for term, count in counts}
     kin: dict[str, Wanted] = {}
@@ -280,8 +277,8 @@ def wanted(query: str) -> dict[str, Wanted]:
 
 
 def _fold(text: str) -> str:
-    """One spelling for what differs in width or accent only. A stretch at a time, since most of a text is ASCII and
-    stays, and most of the rest comes again: dashes, quotes, accents."""
+    """Remove differences in width and accent. It works on stretches, because most of a text is ASCII and unchanged, and
+    most of the rest repeats: dashes, quotes, accents."""
     return _FOREIGN.sub(_folded, text)
 
 
@@ -299,7 +296,7 @@ _fold_known = lru_cache(maxsize=8_192)(_fold_foreign)
 
 
 class _Table(dict[int, str | None]):
-    """What becomes of each letter, found out when it is first asked for."""
+    """The replacement of each letter, computed on first use."""
 
     def __init__(self, become: Callable[[str], str | None]) -> None:
         self._become = become
@@ -313,16 +310,16 @@ _WITHOUT_MARKS = _Table(
     lambda letter: None if letter not in _VOICED and unicodedata.category(letter).startswith("M") else letter
 )
 _PARTED = _Table(lambda letter: letter if letter.isalnum() else " ")
-"""Whatever is no letter and no digit parts words, the underscore too."""
+"""Replaces everything but letters and digits with a space, the underscore too."""
 
 
 def _split(run: str) -> list[str]:
-    """Case joins words in names, and names are ASCII; elsewhere only digits part them."""
+    """Split a run by case and digits in ASCII, where names are joined by case; elsewhere by digits only."""
     return (_PART if run.isascii() else _PART_OF_ANY_ALPHABET).findall(run)
 
 
 def of_run(run: str) -> tuple[str, ...]:
-    """The terms of letters and digits that stand together."""
+    """Return the terms of a run of letters and digits."""
     run = run[:_LONG_WORD]
     if not run.isascii() and _SPACELESS.search(run):
         return tuple(term for piece in _SPACELESS.split(run) if piece for term in _of_script(piece))
@@ -331,8 +328,8 @@ def of_run(run: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65_536)
 def _of_word(run: str) -> tuple[str, ...]:
-    """Remembered, since words come again; what has no spaces between words hardly does, and its pairs take much
-    memory."""
+    """Return the terms of a word, cached because words repeat. Text without spaces rarely repeats, and its pairs take
+    much memory."""
     split = _split(run)
     if len(split) == 1:
         return (stem(run.casefold()),)
@@ -360,7 +357,7 @@ _KIN_TERMS = _kin_terms()
 ASPECTS = ("server", "name", "head", "rest", "parameters")
 _LONG_NAME = 500
 _LONG_DESCRIPTION = 20_000
-"""Characters read, so that no server can make a vector dear."""
+"""Characters of a description that are read, so that no server can make a vector expensive."""
 _LONG_HEAD = 240
 _LONG_REST = 1_200
 _MOST_PARAMETERS = 20
@@ -369,8 +366,8 @@ _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n\s*\n|\n\s*[-*•]\s+|。")
 
 
 def aspects(document: Document) -> tuple[str, ...]:
-    """One text each, in the order of `ASPECTS`."""
-    # The first sentence, and what follows it.
+    """Return the text of each aspect, in the order of `ASPECTS`."""
+    # The first sentence, and the rest.
     description = document.description[:_LONG_DESCRIPTION]
     first, *others = sentences(description) or [""]
     head, rest = first[:_LONG_HEAD], " ".join((first[_LONG_HEAD:], *others)).strip()
@@ -384,12 +381,12 @@ def aspects(document: Document) -> tuple[str, ...]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences and the points of a list, each on one line."""
+    """Return the sentences and list items of a text, each on one line."""
     return [" ".join(sentence.split()) for sentence in _SENTENCE.split(text.strip()) if sentence and sentence.strip()]
 
 
 def _without_owner(server: str) -> str:
-    """`@owner/name`, as registries write it, is `name`."""
+    """Return the name of a server without its owner: registries write `@owner/name`."""
     return server.split("/", 1)[-1] if server.startswith("@") else server
 
 

@@ -1,11 +1,11 @@
-"""Remembers which documents were used after which queries.
+"""Learns which tools were called after which queries.
 
-A query is kept as its telling terms only, and of these only those that a catalogue has too: what is the user's own
-(names, numbers, secrets) is in no tool's definition. A tool gains by how alike the query is to those after which it was
-called, by how often and how lately that was, and loses by how many different needs it was called for: what is called
-after everything says nothing. Where uses are kept, and whose they are, is not known here.
+Of a query only its significant terms are stored, and of these only those that occur in the catalogue: the user's own
+names, numbers and secrets are in no tool's definition. A tool gains by how similar the query is to those after which it
+was called, and by how often and how recently that was; it loses by how many different needs it was called for, because
+a tool that is called after everything shows nothing. Storing uses, and separating users, is the caller's task.
 
-The bounds were chosen by `bench/search_uses.py`: with more, what was never used is found less well.
+The limits were chosen by `bench/search_uses.py`: with higher ones, tools that were never used are found less well.
 """
 
 import math
@@ -21,42 +21,42 @@ from .text_terms import WEAK, parts, terms, wanted
 __all__ = ["MOST_BONUS", "MOST_USES", "Need", "Use", "Used", "Uses", "need_of", "restrained"]
 
 MOST_BONUS = 0.25
-"""Of the best score that a tool can have: enough to come before near rivals, and before nothing that is far ahead."""
+"""Largest gain, as a share of the best score that a tool can have: enough to rank before close rivals, and not before
+one that is far ahead."""
 _MOST_TOOLS = 3
-"""That a query gives a bonus to."""
+"""The most tools that gain from a query."""
 _MOST_TERMS = 24
-"""Of a query; what is longer is a task and no need."""
+"""Most terms of a query that are used; a longer text is a task rather than a need."""
 _ALIKE = 0.6
-"""Likeness below which two queries have nothing to do with each other: `create an issue` and `create a branch` have
-0.5."""
+"""Similarity below which two queries count as unrelated: `create an issue` and `create a branch` have 0.5."""
 _ENOUGH = 0.5
-"""Evidence that brings half of the bonus; one call after the very same query is 1."""
+"""Evidence that gives half of the bonus; one call after exactly the same query is 1."""
 _HALF_LIFE = 30 * 86_400.0
-"""Seconds in which a use comes to count half."""
+"""Seconds after which a use counts half."""
 _NEEDS = 3.0
-"""Different needs that a tool may serve before its bonus becomes less."""
+"""Different needs that a tool may serve before its bonus decreases."""
 _KIN = 0.4
 _WEAK_TERMS = frozenset(term for word in WEAK for term in terms(word))
 
 Used = tuple[str, str]
-"""A server's name and its tool's own."""
+"""A server's name and the tool's own name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a query asks for, in words that the catalogue has."""
+    """The content of a query, in terms of the catalogue."""
 
     terms: frozenset[str] = frozenset()
     kin: frozenset[str] = frozenset()
-    """Verbs that say nearly the same as one of the terms."""
+    """Verbs of almost the same meaning as one of the terms."""
 
     def __bool__(self) -> bool:
         return bool(self.terms)
 
 
 def need_of(query: str, holds: Callable[[str], bool]) -> Need:
-    """The need behind a query; an empty one where the query is only a name. `holds` says whether the catalogue has a
-    term."""
+    """Return the need of a query; an empty one where the query is only a name. `holds` returns whether the catalogue
+    has a term."""
     if query.isascii() and len(query.split()) == 1 and len(parts(query)) > 1:
         return Need()
     known = {
@@ -85,7 +85,7 @@ class Use:
 
 @dataclass(slots=True)
 class _Evidence:
-    """For one tool, from the uses that are like a query."""
+    """Evidence for one tool, from the uses after similar queries."""
 
     sum: float = 0.0
     nearest: float = 0.0
@@ -96,13 +96,13 @@ class _Evidence:
 
     @property
     def worth(self) -> float:
-        """From 0 to 1: much evidence does not make up for little likeness."""
+        """The bonus as a share from 0 to 1: much evidence does not make up for little similarity."""
         return min(self.sum / (self.sum + _ENOUGH), self.nearest)
 
 
 def restrained(hits: Sequence[Hit], learnt: Mapping[str, float]) -> tuple[Hit, ...]:
-    """Hits that were ranked with bonuses, by document: what would come first without them comes second at the worst, so
-    that no reply lacks it."""
+    """Limit the effect of bonuses on ranked hits: the document that would be first without them is at least second, so
+    that every reply has it."""
     order = sorted(hits, key=lambda hit: (-hit.named, learnt.get(hit.document.id, 0.0) - hit.score))
     if not order or order[0] in hits[:2]:
         return tuple(hits)
@@ -114,12 +114,12 @@ _Id = tuple[frozenset[str], Used]
 
 
 class Uses:
-    """The uses of one principal, within bounds."""
+    """The uses of one principal, in limited number."""
 
     def __init__(self, uses: Iterable[Use] = (), *, most: int = MOST_USES) -> None:
         self._most = most
         self._kept: dict[_Id, Use] = {}
-        """The longest unused first."""
+        """Uses by id, the least recently used first."""
         self._of_term: defaultdict[str, dict[_Id, None]] = defaultdict(dict)
         self._of_tool: defaultdict[Used, dict[_Id, None]] = defaultdict(dict)
         for use in sorted(uses, key=lambda use: use.last):
@@ -129,13 +129,13 @@ class Uses:
         return len(self._kept)
 
     def add(self, need: Need, tool: Used, now: float) -> None:
-        """The tool was called after a query for that need; an empty need teaches nothing."""
+        """Record that a tool was called after a query with this need; an empty need is ignored."""
         if need:
             before = self._kept.get((need.terms, tool))
             self._put(Use(terms=need.terms, tool=tool, count=1 + (before.count if before else 0), last=now))
 
     def bonuses(self, need: Need, now: float) -> dict[Used, float]:
-        """What a few tools gain, best first, each above 0 and none more than `MOST_BONUS`."""
+        """Return the gains of a few tools, best first, each above 0 and at most `MOST_BONUS`."""
         if not need:
             return {}
         worth = {
@@ -147,7 +147,7 @@ class Uses:
     def _evidence(self, need: Need, now: float) -> dict[Used, _Evidence]:
         found: defaultdict[Used, _Evidence] = defaultdict(_Evidence)
         for one, shared in self._shared(need).items():
-            # The cosine of the two, each term counting one.
+            # The cosine of the two term sets, each term with weight one.
             likeness = shared / math.sqrt(len(need.terms) * len(one[0]))
             if likeness > _ALIKE:
                 use = self._kept[one]
@@ -155,7 +155,7 @@ class Uses:
         return found
 
     def _shared(self, need: Need) -> Mapping[_Id, float]:
-        """How many terms each use has in common with the need."""
+        """Return the number of terms that each use has in common with the need."""
         shared: defaultdict[_Id, float] = defaultdict(float)
         for wanted_terms, weight in ((need.terms, 1.0), (need.kin, _KIN)):
             for term in wanted_terms:
@@ -164,8 +164,8 @@ class Uses:
         return shared
 
     def _specificity(self, tool: Used, now: float) -> float:
-        """From 1 for a tool of few needs towards 0 for one that is called after everything. How many needs there are is
-        told by how far the sum of its uses, as vectors, falls short of the sum of their lengths."""
+        """Return 1 for a tool of few needs, falling towards 0 for one that is called after everything. The number of
+        needs is estimated by how far the sum of its uses, as vectors, falls short of the sum of their lengths."""
         lengths, total = 0.0, defaultdict[str, float](float)
         for one in self._of_tool[tool]:
             strength = self._kept[one].strength(now)

@@ -1,4 +1,4 @@
-"""Encodes rows and JSON tables in few tokens."""
+"""Encodes rows and JSON as compact tables, fits rows to a token budget, and scans long JSON."""
 
 from typing import TYPE_CHECKING
 

@@ -1,11 +1,9 @@
 """Finds how many rows fit a token budget.
 
-The longest head of the rows that, with header and footer, weighs no more than the budget: found on the whole text,
-by the scale that is given, so that it is exact whatever the tokenizer. Tokens are almost in proportion to
-characters, so a first guess is near and a handful of weighings settles it. Rows are taken from their source only as
-far as they may be needed. A row is never cut; what a footer says is the caller's affair.
-
-By a function it is given, in steps where the text may be long. It never counts for itself.
+The result is the longest head of the rows that, with header and footer, weighs no more than the budget. It is weighed
+as one whole text with the function passed in, in steps where the text may be long, so it is exact for any tokenizer.
+Tokens are almost proportional to characters, so a first guess is close and a few weighings are enough. Rows are taken
+from their source only as far as needed. A row is never cut; the caller chooses the footer's text.
 """
 
 from bisect import bisect_right
@@ -17,12 +15,14 @@ from ullage.tokens import Steps, drain
 __all__ = ["Continued", "Fitted", "Footer", "Weigh", "WeighSteps", "fit", "fit_steps", "in_steps"]
 
 Weigh = Callable[[str], int]
-"""The tokens of a text, at once. For a model whose counts have a band, the upper edge of it."""
+"""Returns the tokens of a text. For a model whose counts have a band, its upper end."""
 WeighSteps = Callable[[str], Steps[int]]
-"""The same, letting others in now and then."""
+"""Returns the tokens of a text as `Weigh` does, in steps, so that other tasks can run in between."""
 
 
 def in_steps(weigh: Weigh) -> WeighSteps:
+    """Wrap a `Weigh` as a `WeighSteps`."""
+
     def steps(text: str) -> Steps[int]:
         yield
         return weigh(text)
@@ -31,42 +31,54 @@ def in_steps(weigh: Weigh) -> WeighSteps:
 
 
 Footer = Callable[[int, bool], str]
-"""The last line, given how many rows are shown and whether these are all; empty for none."""
+"""Returns the last line, given how many rows are shown and whether these are all; empty for none."""
 
 _CHARACTERS = 4
-"""A token's, as a first guess."""
+"""Characters a token, as a first guess."""
 _PULLED = 65_536
-"""Characters of rows taken before others are let in."""
+"""Characters of rows taken from the source between two yields."""
 _SURELY = 2
-"""A text whose head weighs this many times the budget is over it, whatever follows: no text weighs half of its head."""
+"""A text whose head weighs this many times the budget exceeds it: no text weighs less than half of its head."""
 _HEAD = 16
-"""Characters a token in that head, so that the rest of a very long row is not weighed."""
+"""Characters a token of that head, so that the rest of a very long row is not weighed."""
 
 
 class Continued(str):
-    """A line that goes on where the one above it ends: no line break stands between the two."""
+    """A line that continues the one before it, without a line break between the two."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
+    """A text within the budget."""
+
     text: str
     tokens: int
-    """Of the text, never over the budget."""
+    """Tokens of the text, never more than the budget."""
     rows: int
-    """That are shown."""
+    """Rows that are shown."""
     complete: bool
-    """Whether these are all that there were."""
+    """Whether these are all the rows."""
 
 
 def fit(header: str, lines: Iterable[str], footer: Footer, weigh: Weigh, budget: int) -> Fitted:
-    """`fit_steps` at once."""
+    """Return the text with as many rows as fit the budget.
+
+    Where header and footer alone are too much, the text is the footer, or as many of its words as fit.
+
+    Args:
+        header: The text before the rows.
+        lines: The rows, one line each; taken only as far as needed.
+        footer: Makes the last line.
+        weigh: Counts the tokens of a text.
+        budget: The most tokens that the text may have.
+    """
     return drain(fit_steps(header, lines, footer, in_steps(weigh), budget))
 
 
 def fit_steps(header: str, lines: Iterable[str], footer: Footer, weigh: WeighSteps, budget: int) -> Steps[Fitted]:
-    """Where header and footer alone are too much, there is the footer, or as many of its words as fit."""
+    """Fit rows as `fit` does, in steps."""
     fitting = _Fitting(header=header, source=iter(lines), footer=footer, scale=weigh, budget=budget)
     if (yield from fitting.pull()) <= budget:
         return fitting.fitted(len(fitting.lines))
@@ -83,15 +95,15 @@ class _Fitting:
     scale: WeighSteps
     budget: int
     lines: list[str] = field(default_factory=list[str])
-    """Taken from the source so far."""
+    """Rows taken from the source so far."""
     lengths: list[int] = field(default_factory=lambda: [0])
-    """Of the first so many lines together, line breaks included."""
+    """Characters of the first n lines together, by n, including line breaks."""
     exhausted: bool = False
     weights: dict[tuple[int, bool], int] = field(default_factory=dict[tuple[int, bool], int])
-    """Of the whole text, by the rows in it and whether these are all."""
+    """Tokens of the whole text, by the number of rows in it and whether these are all."""
 
     def pull(self) -> Steps[int]:
-        """Takes rows until they are too many, or all; says what they weigh."""
+        """Take rows until they exceed the budget or are all, and return their weight."""
         wanted = _CHARACTERS * self.budget
         while True:
             yield from self._take(wanted)
@@ -114,7 +126,7 @@ class _Fitting:
                 yield
 
     def search(self) -> Steps[int]:
-        """The number of rows that fit, where none does and all that were taken do not."""
+        """Return the number of rows that fit, given that the empty text fits and all rows taken do not."""
         low, high, tries = 0, len(self.lines), 0
         while high - low > 1:
             tries += 1
@@ -132,7 +144,7 @@ class _Fitting:
         return self.weights[key]
 
     def _weigh(self, text: str) -> Steps[int]:
-        """A text that is far too long is weighed by its head."""
+        """Weigh a text; one that is far too long by its head."""
         head = text[: max(_PULLED, _HEAD * self.budget)]
         weight = yield from self.scale(head)
         if len(head) == len(text):
@@ -142,7 +154,7 @@ class _Fitting:
         return (yield from self.scale(text))
 
     def _guess(self, low: int, high: int) -> int:
-        """As if every character between the two weighed the same."""
+        """Guess the number of rows, as if every character between the two bounds weighed the same."""
         light, heavy = self.weights[low, False], self.weights[high, self._is_all(high)]
         span = self.lengths[high] - self.lengths[low]
         length = self.lengths[low] + span * (self.budget - light) // (heavy - light)
@@ -167,7 +179,7 @@ def _if_any(line: str) -> list[str]:
 
 
 def _least(footer: str, weigh: WeighSteps, budget: int) -> Steps[Fitted]:
-    """The footer, or as many of its words as fit."""
+    """Return the footer, or as many of its words as fit."""
     words = footer.split(" ")
     for number in range(len(words), 0, -1):
         text = " ".join(words[:number])

@@ -1,16 +1,12 @@
-"""Scans very long JSON texts record by record.
+"""Reads and scans very long JSON texts without blocking other threads.
 
-The records of a very long JSON text.
+`scan` goes through a text once, a record at a time, with little memory. It finds the longest list, counts its records,
+collects their keys and notes the positions of some, so that any record can be read again directly. A text that is not
+JSON has no records.
 
-One pass over the text, a record at a time, so that neither memory nor anyone's patience is strained: the longest list
-is found, its records are counted, their keys noted, and where they stand is remembered for some of them, so that any
-can be read again at once. A text that is no JSON has no records. What a record means is others' affair.
-
-Reading of long JSON texts without a long call of the parser.
-
-`json.loads` holds the interpreter for as long as it runs: a fifth of a second for 20 MB, in which no other thread and
-no event loop goes on, whichever thread it runs in. `read_pieces` reads the same value from pieces that each take about
-a millisecond, and is meant for a worker thread.
+`read_pieces` reads a whole value. `json.loads` holds the interpreter lock while it runs: a fifth of a second for 20 MB,
+in which no other thread and no event loop can run, whichever thread it is called from. `read_pieces` reads the same
+value from pieces that each take about a millisecond; call it in a worker thread.
 """
 
 import codecs
@@ -28,12 +24,12 @@ from .table_text import Path
 __all__ = ["Record", "Scanned", "decode_pieces", "join_pieces", "read_pieces", "scan", "value_at"]
 
 _SMALL, _WINDOW = 2_048, 65_536
-"""Characters given to the parser at once: first few, since most members are short, then many."""
+"""Characters passed to the parser at once: few at first, because most members are short, then many."""
 _CHUNK = 1_000_000
 """Bytes decoded at once."""
 _DEEPEST = 500
 _NUMBER = 8_192
-"""Characters of the longest number."""
+"""Length of the longest number, in characters."""
 _space = re.compile(r"[ \t\n\r]*").match
 _number = re.compile(r"-?[0-9.eE+-]+").match
 _text = re.compile(r'[^"\\]*(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*)*', re.DOTALL).match
@@ -45,15 +41,15 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def decode_pieces(data: bytes | bytearray) -> str:
-    """The text of UTF-8, with U+FFFD for what is none."""
+    """Decode UTF-8 in pieces; invalid bytes become U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = [decoder.decode(data[at : at + _CHUNK]) for at in range(0, len(data), _CHUNK)]
     return join_pieces([*pieces, decoder.decode(b"", final=True)])
 
 
 def join_pieces(pieces: Iterable[str]) -> str:
-    """The pieces as one text, without the one long copy of `str.join`: a text that only this function knows is
-    extended in place."""
+    """Join the pieces without the one long copy of `str.join`: a string with a single reference is extended in
+    place."""
     joined = ""
     for piece in pieces:
         joined += piece
@@ -61,10 +57,15 @@ def join_pieces(pieces: Iterable[str]) -> str:
 
 
 def read_pieces(text: str, deepest: int, parse_float: Callable[[str], Any] = float) -> Json:
-    """The value of a JSON text, with U+FFFD for every half of a surrogate pair that stands alone.
+    """Return the value of a JSON text, with U+FFFD for every unpaired surrogate.
+
+    Args:
+        text: The JSON text.
+        deepest: The most levels of nesting.
+        parse_float: Makes a number from the literal of a float.
 
     Raises:
-        ValueError: The text is no JSON.
+        ValueError: The text is not JSON.
         RecursionError: It is nested deeper than `deepest` levels.
     """
     if len(text) <= _WINDOW:
@@ -83,7 +84,7 @@ def _read_at_once(text: str, deepest: int, parse_float: Callable[[str], Any]) ->
 
 
 def value_at(text: str, at: int) -> tuple[Json, int]:
-    """The value that begins at a place of a text, and the place behind it, as `JSONDecoder.raw_decode` has it."""
+    """Return the value at a position of a text, and the position after it, as `JSONDecoder.raw_decode` does."""
     if len(text) - at <= 4 * _WINDOW:
         return _raw(text, at)
     return _Reader(text, _DEEPEST, _raw).value(at, 0)
@@ -100,13 +101,13 @@ class _Reader:
         self._decode = decode
 
     def skip(self, at: int) -> int:
-        """The place behind any space."""
+        """Return the position after any white space."""
         while (end := cast("re.Match[str]", _space(self._whole, at, at + _WINDOW)).end()) == at + _WINDOW:
             at = end
         return end
 
     def value(self, at: int, depth: int) -> tuple[Json, int]:
-        """The value at a place, and the place behind it."""
+        """Return the value at a position, and the position after it."""
         begins = self._whole[at : at + 1]
         if begins == '"':
             return self._string(at)
@@ -149,7 +150,7 @@ class _Reader:
 
     def _array(self, at: int, depth: int) -> tuple[Json, int]:
         found: list[Json] = []
-        # After members could not be read together, so many are read one by one: twice as many each time.
+        # When members could not be read together, this many are read one by one, twice as many each time.
         at, alone, wait = self.skip(at + 1), 1, 0
         while self._whole[at : at + 1] != "]":
             several = self._several(at, depth) if not wait else None
@@ -164,9 +165,9 @@ class _Reader:
         return found, at + 1
 
     def _several(self, at: int, depth: int) -> tuple[list[Json], int] | None:
-        """Members up to the last that seems to end within a window, and the place behind them.
+        """Return the members up to the last that seems to end within a window, and the position after them.
 
-        Where the window ends inside a string or an inner bracket, what is cut off there is no JSON.
+        Where the window ends inside a string or an inner bracket, the piece is not valid JSON, and None is returned.
         """
         end = self._whole.rfind("},", at, at + _WINDOW) + 1
         piece = f"[{self._whole[at:end]}]"
@@ -182,7 +183,7 @@ class _Reader:
         return cast("list[Json]", value), end
 
     def _next(self, at: int, closing: str) -> int:
-        """The place of the next member, or of the closing bracket."""
+        """Return the position of the next member, or of the closing bracket."""
         at = self.skip(at)
         if self._whole[at : at + 1] == ",":
             at = self.skip(at + 1)
@@ -193,7 +194,7 @@ class _Reader:
         return at
 
     def _string(self, at: int) -> tuple[str, int]:
-        """A string, decoded in pieces that part no escape and no surrogate pair."""
+        """Read a string, decoded in pieces that split no escape and no surrogate pair."""
         pieces, at = list[str](), at + 1
         while True:
             end = cast("re.Match[str]", _text(self._whole, at, at + _WINDOW)).end()
@@ -208,7 +209,7 @@ class _Reader:
 
 
 def _check_depth(piece: str, value: Json, depth: int, deepest: int) -> None:
-    """Raises `RecursionError` for a value, found at a depth, that is nested too deeply."""
+    """Raise `RecursionError` if a value at this depth is nested too deeply."""
     if depth + piece.count("[") + piece.count("{") <= deepest:
         return
     level = [value]
@@ -230,7 +231,7 @@ def _without_halves(text: str) -> str:
 
 
 def _mended(value: Json) -> Json:
-    """The value without halves of characters."""
+    """Return the value with every unpaired surrogate replaced."""
     if isinstance(value, dict):
         return {_without_halves(key): _mended(member) for key, member in value.items()}
     if isinstance(value, list):
@@ -239,18 +240,20 @@ def _mended(value: Json) -> Json:
 
 
 _STRIDE = 65_536
-"""Characters read before others are let in."""
+"""Characters read between two yields."""
 _DEPTH = 3
-"""Keys deep that a list is looked for."""
+"""Depth, in keys, to which lists are searched for."""
 _DOMINANT = 0.5
-"""Of the text, that a list must be to be what the text is about."""
+"""Share of the text that a list must have to count as its main content."""
 _MARKS = 65_536
-"""Places remembered at the most; of longer lists, every second, fourth, … record's."""
+"""The most positions noted; of longer lists, those of every second, fourth, … record."""
 _COLUMNS = 1_000
-"""Keys noted at the most; records with more have nothing in common."""
+"""The most keys collected; records with more have nothing in common."""
 
 
 class Record(NamedTuple):
+    """One record of a list, with its position in the text."""
+
     value: Json
     start: int
     end: int
@@ -258,23 +261,23 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
-    """The longest list of a text. It holds no text itself: give the same again."""
+    """The longest list of a text. The text itself is not stored: pass the same text to the methods."""
 
     path: Path
     start: int
-    """Of its bracket."""
+    """Position of its opening bracket."""
     end: int
-    """Behind its other bracket."""
+    """Position after its closing bracket."""
     count: int
     columns: tuple[str, ...]
-    """Keys of its records, in the order in which they first appear; empty where these are not all objects."""
+    """Keys of its records, in order of first appearance; empty where not all records are objects."""
     marks: tuple[int, ...] = field(repr=False)
-    """Where every so many records begin."""
+    """Positions of every `spacing`-th record."""
     spacing: int
-    """Records from one mark to the next."""
+    """Number of records between two marks."""
 
     def records(self, text: str, first: int = 0) -> Iterator[Record]:
-        """From a record on, counted from 0."""
+        """Yield the records from number `first` on, counted from 0."""
         if first >= self.count:
             return
         skipped = first % self.spacing
@@ -286,12 +289,12 @@ class Scanned:
         return self.end - self.start >= _DOMINANT * len(text)
 
     def rest(self, text: str) -> str:
-        """The text with the list empty."""
+        """Return the text with the list emptied."""
         return f"{text[: self.start]}[]{text[self.end :]}"
 
 
 def scan(text: str) -> Steps[Scanned | None]:
-    """None where the text is no JSON, or has no list."""
+    """Find the longest list of a text, in steps; None where the text is not JSON, or has no list."""
     walk = _Walk(text)
     try:
         end = yield from walk.value(_skip(text, 0), ())
@@ -302,15 +305,15 @@ def scan(text: str) -> Steps[Scanned | None]:
 
 @dataclass(slots=True)
 class _Walk:
-    """Goes through a text once and remembers the longest list."""
+    """Goes through a text once and finds the longest list."""
 
     text: str
     best: Scanned | None = None
     paused: int = 0
-    """Where others were last let in."""
+    """Position of the last yield."""
 
     def value(self, at: int, path: Path) -> Steps[int]:
-        """Where the value ends."""
+        """Return the position of the value's end."""
         begins = self.text[at]
         if begins == "[":
             return (yield from self._list(at, path))
@@ -347,11 +350,11 @@ class _Walk:
 
 @dataclass(slots=True)
 class _Notes:
-    """What is remembered of a list while it is read."""
+    """The notes on a list while it is read."""
 
     count: int = 0
     columns: dict[str, None] | None = field(default_factory=dict[str, None])
-    """None once a record was no object, or there were too many keys."""
+    """Keys seen so far; None once a record was not an object, or there were too many keys."""
     marks: list[int] = field(default_factory=list[int])
     spacing: int = 1
 
@@ -384,7 +387,7 @@ class _Notes:
 
 
 def _records(text: str, at: int) -> Iterator[Record]:
-    """From where one begins to the end of their list."""
+    """Yield the records from a position to the end of their list."""
     while text[at] != "]":
         value, end = value_at(text, at)
         yield Record(value, at, end)
@@ -392,7 +395,7 @@ def _records(text: str, at: int) -> Iterator[Record]:
 
 
 def _next(text: str, at: int, closing: str) -> int:
-    """Where the next one begins, or the closing bracket stands."""
+    """Return the position of the next record, or of the closing bracket."""
     at = _skip(text, at)
     if text[at] == ",":
         at = _skip(text, at + 1)
@@ -404,5 +407,5 @@ def _next(text: str, at: int, closing: str) -> int:
 
 
 def _skip(text: str, at: int) -> int:
-    """Behind any space."""
+    """Return the position after any white space."""
     return at if text[at : at + 1] > " " else cast("re.Match[str]", _space(text, at)).end()

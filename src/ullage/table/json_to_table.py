@@ -1,7 +1,7 @@
 """Recodes JSON as typed csv where that costs fewer tokens.
 
-A list of like objects becomes typed csv; a document with such lists in it becomes compact JSON, with each list
-taken out and written below under its path and its number of rows:
+A list of similar objects becomes typed csv. A document with such lists in it becomes compact JSON, with each list moved
+below it under its path and its number of rows:
 
     {"total":2}
     items[2]:
@@ -9,12 +9,12 @@ taken out and written below under its path and its number of rows:
     1,Ada
     2,Grace
 
-`decode` brings back exactly what was there. Whatever is shortest by the given scale is taken, and nothing where the
-text was the shortest itself. Cutting to a budget is others' affair.
+`decode` restores the value exactly. The shortest form by the weighing function is used, or none where the text itself
+is the shortest. Nothing is cut to a budget here.
 
-Rows are found where a reply holds them: a list of like objects, a list of equally long lists, or an object in which one
-such list is most of what there is. Text is read as JSON, as a Markdown table, or as comma-separated lines under plain
-names; what is not certain is no table. Nothing is changed or weighed here.
+`find_table` finds the rows of a reply: a list of similar objects, a list of equally long lists, or an object of which
+one such list is the main content. `find_table_in` reads text as JSON, as a Markdown table, or as comma-separated lines
+under plain names; in doubt, text is not a table. Neither changes or weighs anything.
 """
 
 import csv
@@ -35,28 +35,30 @@ from .table_text import ABSENT, Path, row_line, write_path, written_steps
 __all__ = ["Found", "Recoded", "each_once", "find_table", "find_table_in", "recode_steps"]
 
 _FILLED = 0.4
-"""Of all cells, that must hold something for objects to be alike."""
+"""Share of all cells that must be filled for objects to count as similar."""
 _DEPTH = 3
-"""Keys deep that a list is looked for."""
+"""Depth, in keys, to which lists are searched for."""
 _DOMINANT = 0.5
-"""Of all cells in sight, that the table's must be."""
+"""Share of all visible cells that the table must have to count as the main content."""
 _SHORT = 200_000
-"""Characters of text that is looked at for Markdown and comma-separated lines."""
+"""The longest text, in characters, that is tried as Markdown or comma-separated lines."""
 _RULE = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\Z")
 _BAR = re.compile(r"(?<!\\)\|")
 _NAMES = re.compile(r"[^\W\d][\w .-]{0,60}(?:,[^\W\d][\w .-]{0,60})+\Z")
 _NAMING = ("columns", "columnNames", "column_names", "headers", "fields")
-"""Keys that name the columns of lists beside them."""
+"""Keys whose value names the columns of lists beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
+    """A table found in a reply."""
+
     path: Path
-    """Where the rows stand; empty where they are the whole."""
+    """Path of the rows; empty where they are the whole value."""
     columns: tuple[str, ...]
-    """In the order in which they first appear; empty for lists that nothing names."""
+    """Column names, in order of first appearance; empty for lists without names."""
     rows: list[Json]
-    """As they stand there, objects or lists; empty for what was not JSON."""
+    """The rows as found, objects or lists; empty where the source was not JSON."""
     row_count: int
     column_count: int
 
@@ -66,13 +68,14 @@ class Found:
 
 
 def find_table(value: Json) -> Found | None:
+    """Return the table that is the main content of a value; None where there is none."""
     if isinstance(value, list):
         return _of_list(value, ())
     return _dominant(value) if isinstance(value, dict) else None
 
 
 def find_table_in(text: str) -> Found | None:
-    """Reads the whole text; one of many megabytes is for `scan`."""
+    """Return the table that is the main content of a text. The whole text is read; use `scan` for many megabytes."""
     begins = text.lstrip()[:1] if text[:1].isspace() else text[:1]
     if begins in ("[", "{"):
         try:
@@ -103,7 +106,7 @@ def _are_lists(value: list[Json]) -> TypeGuard[list[list[Json]]]:
 
 
 def _of_lists(rows: list[list[Json]], path: Path) -> Found | None:
-    """A list of lists of one is a list of values, not a table."""
+    """Return a table of lists. Lists of one element each are a list of values, not a table."""
     width = len(rows[0])
     if width < 2 or any(len(row) != width for row in rows):
         return None
@@ -124,7 +127,7 @@ def _dominant(value: dict[str, Json]) -> Found | None:
 
 
 def _within(value: dict[str, Json], path: Path) -> Iterator[Found | int]:
-    """Every table, and the number of values in whatever is none."""
+    """Yield every table, and the number of values in everything else."""
     for key, member in value.items():
         inner = (*path, key)
         if isinstance(member, list):
@@ -137,7 +140,7 @@ def _within(value: dict[str, Json], path: Path) -> Iterator[Found | int]:
 
 
 def _named(found: Found, beside: dict[str, Json]) -> Found:
-    """Lists get the names of their columns from a list of names beside them."""
+    """Name the columns of lists by a list of names beside them."""
     if found.columns:
         return found
     for key in _NAMING:
@@ -148,7 +151,7 @@ def _named(found: Found, beside: dict[str, Json]) -> Found:
 
 
 def _of_markdown(lines: list[str]) -> Found | None:
-    """Only where the table is the whole text."""
+    """Read a Markdown table, if it is the whole text."""
     if len(lines) < 3 or not _RULE.match(lines[1].strip()):
         return None
     rows = [[cell.strip() for cell in _BAR.split(line.strip().strip("|"))] for line in (lines[0], *lines[2:])]
@@ -156,7 +159,7 @@ def _of_markdown(lines: list[str]) -> Found | None:
 
 
 def _of_csv(lines: list[str]) -> Found | None:
-    """Only under a line of plain names, and where each line has as many values."""
+    """Read comma-separated lines, if the first has plain names and each has as many values."""
     if len(lines) < 3 or not _NAMES.match(lines[0].rstrip("\r")):
         return None
     try:
@@ -173,29 +176,36 @@ def _of_text(rows: list[list[str]]) -> Found | None:
 
 
 _LONGEST = 1_000_000
-"""Characters above which a text stays as it is: reading it would hold others up."""
+"""Characters above which a text is left unchanged, because reading it would block other tasks."""
 _LONG = 200_000
 """Characters above which texts are compared by samples."""
 _SAMPLE = 10_000
 """Characters of each sample."""
 _SAMPLES = 8
 _MARGIN = 0.95
-"""Of the old weight, that a new one found by samples must stay under."""
+"""Share of the old weight below which a new weight found by samples must be."""
 _PORTION = 50
-"""Rows written before others are let in."""
+"""Rows written between two yields."""
 _TAKEN = object()
-"""Stands where a table was."""
+"""Placeholder for a table that was moved out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recoded:
+    """A value written in fewer tokens."""
+
     text: str
     value: Json = field(repr=False)
-    """What it was written from; numbers that a float would round are decimals."""
+    """The value that was written; numbers that a float would round are decimals."""
 
 
 def recode_steps(given: Json, weigh: WeighSteps) -> Steps[Recoded | None]:
-    """Text is read as JSON; any other value is compared with its compact JSON. None where nothing weighs less."""
+    """Return the shortest form of a value, in steps; None where no form weighs less.
+
+    Args:
+        given: The value. Text is read as JSON; any other value is compared with its compact JSON.
+        weigh: Counts the tokens of a text, in steps.
+    """
     value = _read(given) if isinstance(given, str) else given
     if not isinstance(value, list | dict):
         return None
@@ -208,7 +218,7 @@ def recode_steps(given: Json, weigh: WeighSteps) -> Steps[Recoded | None]:
 
 
 def _shortest(text: str, value: Json, weigh: WeighSteps) -> Steps[Recoded | None]:
-    """Tables where they help; else what compact JSON can do."""
+    """Return the form with tables where it is shorter, else compact JSON if that is."""
     least = yield from _weight(text, weigh)
     if len(text) > _LONG:
         least = int(_MARGIN * least)
@@ -220,7 +230,7 @@ def _shortest(text: str, value: Json, weigh: WeighSteps) -> Steps[Recoded | None
 
 
 def _weight(text: str, weigh: WeighSteps) -> Steps[int]:
-    """Of a long text, as much as parts from all over it would have if they were the whole."""
+    """Return the weight of a text; of a long one, extrapolated from samples all over it."""
     if len(text) <= _LONG:
         return (yield from weigh(text))
     starts = range(0, len(text) - _SAMPLE, len(text) // _SAMPLES)
@@ -231,7 +241,7 @@ def _weight(text: str, weigh: WeighSteps) -> Steps[int]:
 
 
 def _read(text: str) -> Json:
-    """None for what is no JSON, or would not come back as it was."""
+    """Read JSON; None where the text is not JSON, or would not be restored exactly."""
     if len(text) > _LONGEST or text.lstrip()[:1] not in ("[", "{"):
         return None
     try:
@@ -241,13 +251,17 @@ def _read(text: str) -> Json:
 
 
 def _float(literal: str) -> float | Decimal:
-    """A decimal where a float would lose digits, or zeros that say how exact it is."""
+    """Return a decimal where a float would lose digits, or trailing zeros that show its precision."""
     number = float(literal)
     return number if repr(number) == literal else Decimal(literal)
 
 
 def each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object of these members, for `json`; raises ValueError where it could not hold them all."""
+    """Build an object from its members, as a hook for `json`.
+
+    Raises:
+        ValueError: A key is repeated, so that an object could not have them all.
+    """
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("a key comes twice, and one of its values would be lost")
@@ -267,7 +281,8 @@ def _with_tables(value: Json) -> Steps[str | None]:
 
 
 def _rest(value: Json, path: Path, tables: list[tuple[Path, list[dict[str, Json]]]]) -> object:
-    """What is left of a document without its tables, which are put aside. In a list, null keeps a table's place."""
+    """Return the document without its tables, which are collected in `tables`. In a list, null keeps a table's
+    place."""
     if isinstance(value, dict):
         members = {key: _rest(member, (*path, key), tables) for key, member in value.items()}
         return {key: member for key, member in members.items() if member is not _TAKEN}

@@ -1,29 +1,29 @@
 r"""Cells and rows of typed csv: writing, reading and cleaning.
 
-JSON, and decimals, which JSON would round. Whoever reads a database turns everything else (dates, UUIDs, bytes)
-into text before it gets here.
+A cell is a JSON value or a decimal, which JSON would round. Readers of databases convert everything else (dates, UUIDs,
+bytes) to text first.
 
-Cleaning of table cells: invisible characters are removed and counted, line breaks become `\n`.
+Cleaning a cell removes and counts invisible characters, and writes line breaks as `\n`. Which characters are invisible,
+and which of them belong to ordinary writing, is decided in `ullage.invisible`. The tab and `\n` stay; they are escaped
+when a line is written.
 
-Which characters are invisible, and which of them belong to ordinary writing, is decided in `ullage.invisible`. The tab
-and `\n` stay; the writer of a line escapes both.
+There is one dialect, called csv: a line of column names, then one line a row, with cells separated by commas. A cell is
+bare where it is unambiguous and a JSON string otherwise; lists and objects are compact JSON. So no cell contains a line
+break, and the number of lines is the number of rows.
 
-One dialect, called csv: a line of column names, then one line a row, cells parted by commas. A cell is bare where it
-cannot be misread and a JSON string where it could; lists and objects are compact JSON. So no cell ever holds a line
-break, and whoever counts lines counts rows.
+Rows are written in one of two ways. `typed` rows are JSON and are restored exactly by `decode`: text that looks like a
+number is quoted, an empty cell is an absent key, and null is written `null`. Other rows are a database's: an empty cell
+is NULL, and dates, codes and numbers stored as text are bare, because their column shows their type. A single row is
+better written as `column=value`, a line a column.
 
-There are two degrees of care. `typed` rows are JSON and come back exactly by `decode`: text that looks like a number is
-quoted, an empty cell is a key that is not there, and null says `null`. The others are a database's: an empty cell is
-NULL, and dates, codes and numbers held as text stay bare, because their column says what they are. One row alone is
-better as `column=value`, a line a column.
+`decode` reads every text that `recode_steps` writes: typed csv, JSON, and JSON with tables below it. Text from other
+sources is rejected, never guessed at.
 
-The way back from every text that `recode` writes: typed csv, JSON, and JSON with tables below it. Text of other making
-is refused, never guessed at.
+JSON is written compact or indented, never with a raw line break in a string, and always as valid UTF-8. Decimals are
+written as numbers, digit by digit. JSON is read with `json`.
 
-Compact or indented, never with a raw line break in a string, and always as text that can be sent as UTF-8. Decimals
-stand as numbers, digit by digit as they are. Reading is `json`'s affair.
-
-Keys parted by dots, places in brackets: `data.pages[0].items`. A key that is not a plain word is a JSON string.
+A path has keys separated by dots, and positions in brackets: `data.pages[0].items`. A key that is not a plain word is a
+JSON string.
 """
 
 import json
@@ -72,19 +72,22 @@ _LINE_BREAK = re.compile("\r\n|[\r\x85\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
+    """A cleaned text."""
+
     text: str
     removed: int
-    """Characters; a line break written otherwise is none."""
+    """Number of characters removed; converted line breaks do not count."""
 
 
 def clean(text: str) -> Cleaned:
+    """Remove invisible characters from a text, and convert its line breaks to `\n`."""
     if text.isascii() and text.isprintable():
         return Cleaned(text, 0)
     return Cleaned(*remove_invisible_counted(_LINE_BREAK.sub("\n", text)))
 
 
 def clean_row(row: Sequence[Cell]) -> tuple[Row, int]:
-    """A row with every text in it cleaned, in lists and objects too, and how many characters that took."""
+    """Return a row with every text in it cleaned, in lists and objects too, and the number of characters removed."""
     counted = [_clean_cell(cell) for cell in row]
     return tuple(cell for cell, _ in counted), sum(removed for _, removed in counted)
 
@@ -113,16 +116,16 @@ def _clean_json(value: Json) -> tuple[Json, int]:
 
 
 _NEVER_RAW = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What `json` leaves as it is, though it breaks a line somewhere or is half a character."""
+"""Characters that `json` leaves unescaped, though they break a line in some programs or are unpaired surrogates."""
 
 _TOGETHER = 1_000
-"""Values that are written by one call."""
+"""Values written by one call."""
 _PORTION = 2_000
-"""Values written before others are let in."""
+"""Values written between two yields."""
 
 
 class _DecimalMet(Exception):
-    """The quick writer cannot go on."""
+    """Raised by the fast writer for a decimal, which it cannot write."""
 
 
 def _give_up(value: object) -> str:
@@ -135,16 +138,17 @@ _quick = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_gi
 
 
 def quoted(text: str) -> str:
-    """A JSON string on one line."""
+    """Return a text as a JSON string on one line."""
     return _one_line(json.dumps(text, ensure_ascii=False))
 
 
 def written(value: Cell, indent: int | None = None) -> str:
-    """JSON, compact where nothing is said of indenting. Not-a-number and the infinities are written as `json` does."""
+    """Return a value as JSON, compact unless `indent` is given. NaN and the infinities are written as `json` writes
+    them."""
     if indent is not None:
         return "".join(_pieces(value, indent, "\n"))
     if isinstance(value, dict | list) and _is_long(value):
-        # One call for all of it would hold up every other thread.
+        # A single call for all of it would block every other thread.
         if isinstance(value, list):
             return f"[{','.join(map(written, value))}]"
         return f"{{{','.join(f'{quoted(key)}:{written(member)}' for key, member in value.items())}}}"
@@ -155,7 +159,7 @@ def written(value: Cell, indent: int | None = None) -> str:
 
 
 def _is_long(value: Cell) -> bool:
-    """Whether more values stand in it than are written by one call."""
+    """Return whether a value contains more values than are written by one call."""
     left, todo = _TOGETHER, [value]
     while todo:
         one = todo.pop()
@@ -168,7 +172,7 @@ def _is_long(value: Cell) -> bool:
 
 
 def written_steps(value: Cell) -> Steps[str]:
-    """Compact JSON of what may be long. Only decimals make it slow, and then others are let in."""
+    """Write compact JSON of a value that may be long, in steps. Only decimals make it slow, and only then it yields."""
     try:
         return _one_line(_quick(value))
     except _DecimalMet:
@@ -182,13 +186,13 @@ def written_steps(value: Cell) -> Steps[str]:
 
 
 def records_json(columns: Sequence[str], rows: Sequence[Row], indent: int | None = None) -> str:
-    """Rows as an array of objects. A column's name that comes again gets a number, so that no value is lost."""
+    """Return rows as a JSON array of objects. A repeated column name gets a number, so that no value is lost."""
     names = distinct_names(columns)
     return written([dict(zip(names, row, strict=True)) for row in rows], indent)  # pyright: ignore[reportArgumentType]
 
 
 def distinct_names(columns: Sequence[str]) -> list[str]:
-    """The names under which `records_json` writes columns."""
+    """Return the names under which `records_json` writes columns."""
     taken, names = set(columns), list[str]()
     for name in columns:
         if name in names:
@@ -231,12 +235,12 @@ def _elements(value: Sequence[Cell], indent: int | None, line: str) -> Iterator[
 
 
 def _number(value: Decimal) -> str:
-    """What is no number in JSON is written as a float that is none either."""
+    """Write a decimal; one that is not finite as `json` writes such a float."""
     return str(value) if value.is_finite() else _quick(float(value))
 
 
 class Absent(Enum):
-    """The value of a key that an object has not."""
+    """Marks the cell of a key that an object does not have."""
 
     ABSENT = ""
 
@@ -245,35 +249,42 @@ ABSENT: Final = Absent.ABSENT
 
 _NEVER = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 LITERAL = re.compile(r"(?:true|false|null|-?Infinity|NaN|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\Z")
-"""What stands bare among typed cells and is no text."""
+"""A bare typed cell that is not text: a literal or a number."""
 
 
 def _bare(first: str, within: str) -> re.Pattern[str]:
-    """Text that needs no quotes: it neither begins with what is special there, nor holds it, nor ends in space."""
+    """Return the pattern of text that needs no quotes: it has no special first character and no special character
+    inside, and does not end in white space."""
     return re.compile(rf"[^\s{first}{within}{_NEVER}](?:[^{within}{_NEVER}]*[^\s{within}{_NEVER}])?\Z")
 
 
 _TYPED = _bare(r"\"\[{", ",")
 _LOOSE = _bare(r"\"", ",")
 _ALONE = _bare(r"\"", "")
-"""After `column=`, where only the line's end ends it."""
+"""Bare text after `column=`, where only the line break ends it."""
 _NAME = _bare(r"\"", "=")
 
 
 def encode(columns: Sequence[str], rows: Iterable[Sequence[Cell | Absent]], *, typed: bool = False) -> str:
-    """The header and every row, parted by line breaks."""
+    """Return the header and every row, separated by line breaks.
+
+    Args:
+        columns: The names of the columns.
+        rows: The cells of each row, in the order of the columns.
+        typed: Whether cells are JSON and restored by `decode`; else they are written as a database's.
+    """
     lines = [row_line(columns, typed=typed)]
     lines += [row_line(row, typed=typed) for row in rows]
     return "\n".join(lines)
 
 
 def row_line(cells: Sequence[Cell | Absent], *, typed: bool = False) -> str:
-    """One row, or the header."""
+    """Return the line of one row, or of the header."""
     return ",".join(map(_typed_cell if typed else _loose_cell, cells))
 
 
 def record_lines(columns: Sequence[str], row: Row) -> list[str]:
-    """One row, a line a column."""
+    """Return the lines of one row, a line a column."""
     return [
         f"{name if _NAME.match(name) else quoted(name)}={_loose_cell(cell, _ALONE)}"
         for name, cell in zip(columns, row, strict=True)
@@ -295,7 +306,7 @@ def _loose_cell(cell: Cell | Absent, bare: re.Pattern[str] = _LOOSE) -> str:
 
 
 def _is_json(text: str) -> bool:
-    """Whether it is a JSON object or array on one line, which ends where it ends, commas or not."""
+    """Return whether a text is a JSON object or array on one line, which needs no quotes even with commas."""
     if text[:1] + text[-1:] not in ("{}", "[]") or not text.isprintable():
         return False
     try:
@@ -342,6 +353,11 @@ _HEADING = re.compile(r"(.*)\[([0-9]+)\]:\Z", re.DOTALL)
 
 
 def decode(text: str) -> Json:
+    """Return the value of a text that `recode_steps` or `encode` with `typed` wrote.
+
+    Raises:
+        BadInput: The text was not written by these.
+    """
     try:
         lines = text.split("\n")
         if text[:1] in ("{", "["):
@@ -352,7 +368,7 @@ def decode(text: str) -> Json:
 
 
 def read_row(line: str) -> Row:
-    """The cells of one line, typed or not; None where there is none."""
+    """Return the cells of one line, typed or not; None for an empty cell."""
     try:
         return tuple(value if is_there else None for is_there, value in _cells(line))
     except (ValueError, LookupError) as error:
@@ -360,7 +376,7 @@ def read_row(line: str) -> Row:
 
 
 def _document(lines: list[str]) -> Json:
-    """JSON on the first line, and below it each table under where it belongs and how many rows it has."""
+    """Read JSON on the first line, and below it each table under its path and number of rows."""
     outer: Json = json.loads(lines[0])
     number = 1
     while number < len(lines):
@@ -396,7 +412,7 @@ def _record(columns: list[str], line: str) -> dict[str, Json]:
 
 
 def _cells(line: str) -> Iterator[tuple[bool, Json]]:
-    """Each cell's value, and whether there is one."""
+    """Yield for each cell whether it has a value, and the value."""
     start = 0
     while True:
         is_there, value, end = _cell(line, start)

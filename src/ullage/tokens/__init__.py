@@ -1,4 +1,4 @@
-"""Token counts, with how exact each one is."""
+"""Token counts, each with its method and the range it lies in."""
 
 from typing import TYPE_CHECKING
 

@@ -1,27 +1,24 @@
-"""`Count`, the form of every token number, and the steps and engines that make it.
+"""`Count`, the type of every token number, and the protocols of what produces counts.
 
-A `Count` is the only form in which a token number travels. It does not know what was counted or for whom.
+`Weight` is what the rule file of every provider returns, part by part; `Rule` and `CountText` are the types of a rule
+and of the counting function it receives. The rules themselves are in `rules`.
 
-The shape that every provider's rule file returns, and the two things it is given. No rule is known here.
+`Reach` widens or narrows the band of a whole request, by host, maker and kind. Each part of a weight has a band of its
+own, and how reliable the sum of such bands is was measured: `fitted_bands` lists, for each class of recorded requests,
+the factors by which the band of the sum must be stretched or may be drawn in so that nineteen of twenty requests lie in
+it, and whether counts that a rule takes for exact were exact. A class without recordings uses its nearest relative: the
+same maker on any host, then any maker.
 
-How far the count of a whole request was seen to be off, by host, maker and kind.
+`Steps` is long work cut into steps, so that an event loop can run other tasks meanwhile: a generator that yields every
+few milliseconds and returns its result. `drain` runs it at once; `patiently` runs it on an event loop and gives way to
+other tasks between steps. A step that waits for another thread yields the event for which it waits, and may be resumed
+before that is set.
 
-A rule weighs a request part by part, and each part has a band of its own. What a sum of such bands is worth was
-measured: `fitted` holds, for each class of recorded requests, by how much the band of the sum must be stretched or may
-be drawn in so that nineteen of twenty lie in it, and whether counts that a rule holds for exact were. A class of which
-nothing was recorded is judged by its nearest kin: the same maker on any host, then any maker.
-
-Long work in steps, so that an event loop serves others meanwhile.
-
-Work that may be long is a generator that yields after every few milliseconds and returns its result. `drain` runs it at
-once; `patiently` runs it on an event loop and lets others in between. The work itself is written once. A step that
-waits for another thread yields the event for which it waits, and may be resumed before that is set.
-
-For whoever must agree with a program that counts so: asked for by the rule's name in place of a model's, and never
-otherwise. Such a number knows nothing of the text, and its band says so.
-
-By the vocabulary that speaks for those that are not public, in the chat template that its name suggests, within a wide
-band. It must be asked for: a name that the table does not know stays an error elsewhere, for it may be mistyped.
+Two kinds of names are not in the model table. A plain rule (`plain_match`) counts characters, for agreement with a
+program that counts so; it is used only when its name is given in place of a model's, does not depend on the text's
+content, and has a wide band. An unknown model (`unheard`) is counted with the stand-in vocabulary, in the chat template
+that its name suggests, within a wide band; it must be requested explicitly, because a name that is not in the table may
+be mistyped and is an error elsewhere.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -65,16 +62,16 @@ __all__ = [
 
 
 class Method(StrEnum):
-    """How a number was found, surest first; a sum is as sure as its weakest part."""
+    """How a number was obtained, most reliable first; a sum has the method of its least reliable part."""
 
     EXACT = "exact"
-    """This model's own tokenizer and the provider's own framing."""
+    """Counted with the model's own tokenizer and the provider's own framing."""
     ANCHORED = "anchored"
-    """From usage that the provider reported, plus what came after it."""
+    """Based on usage that the provider reported, plus a count of what was added since."""
     CALIBRATED = "calibrated"
-    """Other tokenizers and a factor measured on recorded requests."""
+    """Counted with other tokenizers and a factor measured on recorded requests."""
     ESTIMATED = "estimated"
-    """Characters, or a part nobody outside the provider can weigh."""
+    """Estimated from characters, or includes a part that cannot be counted outside the provider."""
 
 
 _RANK = {method: rank for rank, method in enumerate(Method)}
@@ -84,7 +81,8 @@ _RANK = {method: rank for rank, method in enumerate(Method)}
 class Count:
     """A number of tokens with the range it lies in.
 
-    `low` and `high` bound nineteen of twenty texts like this one; for an exact count they are the count itself.
+    `low` and `high` bound the true number for nineteen of twenty texts like this one; for an exact count both are the
+    count itself.
     """
 
     tokens: int
@@ -103,19 +101,19 @@ class Count:
     @classmethod
     @lru_cache(maxsize=65_536)
     def exact(cls, tokens: int) -> "Count":
-        """Made once for each number: most texts are short, and so are their counts."""
+        """Return an exact count. Instances are cached by number, because most texts are short."""
         return cls(tokens=tokens, method=Method.EXACT, low=tokens, high=tokens)
 
     @classmethod
     def within(cls, tokens: float, band: float, method: Method = Method.CALIBRATED) -> "Count":
-        """`tokens` give or take the share `band` (0.08 is 8 %), and never less than one token either way."""
+        """Return `tokens` plus or minus the share `band` (0.08 is 8 %), and at least one token either way."""
         middle = max(0, round(tokens))
         reach = max(1.0, middle * band)
         return cls(tokens=middle, method=method, low=max(0, int(middle - reach)), high=int(middle + reach + 0.999))
 
     @property
     def band(self) -> tuple[int, int] | None:
-        """The range the true number lies in, or None where the number is exact."""
+        """The range that contains the true number, or None where the number is exact."""
         return None if self.method is Method.EXACT else (self.low, self.high)
 
     def __add__(self, other: "Count") -> "Count":
@@ -138,12 +136,13 @@ Result = TypeVar("Result")
 Steps = Generator[Event | None, None, Result]
 
 _GLANCE = 0.002
-"""Seconds after which an event loop looks again whether an event is set."""
+"""Seconds between an event loop's checks whether an event is set."""
 _BREATH = 1.0
-"""The same without an event loop, where the event itself ends the wait."""
+"""Seconds of one wait without an event loop, where setting the event itself ends the wait."""
 
 
 def drain(steps: Steps[Result]) -> Result:
+    """Run the steps to their end in this thread and return their result."""
     while True:
         try:
             awaited = next(steps)
@@ -154,12 +153,13 @@ def drain(steps: Steps[Result]) -> Result:
 
 
 async def patiently(steps: Steps[Result]) -> Result:
+    """Run the steps on the event loop, give way to other tasks between them, and return their result."""
     while True:
         try:
             awaited = next(steps)
         except StopIteration as stop:
             return stop.value
-        # Imported only for work that takes several steps: most counts are finished in the first.
+        # Imported only for work that takes several steps: most counts finish in the first.
         from anyio import sleep
         from anyio.lowlevel import checkpoint
 
@@ -167,11 +167,12 @@ async def patiently(steps: Steps[Result]) -> Result:
 
 
 _MARK = "(unknown) "
-"""No model is called so."""
+"""The prefix that marks an unknown model; no model's name begins with it."""
 
 
 def unheard(model: str) -> str:
-    """The name by which the meter counts for a model that is in no table; what it learns of one is not another's."""
+    """Return the name under which the meter counts for an unknown model, so that its corrections apply to no other
+    model."""
     return _MARK + model
 
 
@@ -182,25 +183,25 @@ def unheard_match(name: str) -> Match | None:
 
 
 FLOOR = 2.0
-"""Tokens that a side of a band gains when it is doubled, so that a band of none can be stretched too."""
+"""Tokens by which a side of a band grows when it is doubled, so that a band of zero width can be stretched too."""
 
 
 RESELLERS = frozenset(
     {"api.portkey.ai", "gateway", "litellm", "opencode", "openrouter", "replicate", "requesty", "vercel", "zenmux"}
 )
-"""Hosts that pass a request on to whichever host they choose, in whichever format that one reads: what was exact where
-the model's maker or another host counted it may not be here."""
+"""Hosts that forward a request to another host of their choice, in that host's format. A count that is exact for the
+model's maker or for another host may not be exact for these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What becomes of the band of a sum."""
+    """The factors applied to the two sides of a sum's band."""
 
     below: float
-    """Times the distance from the low end to the number."""
+    """Factor of the distance from the number down to the low end."""
     above: float
     exact: bool = False
-    """Whether a sum that is exact by its rule stays so."""
+    """Whether a sum that is exact by its rule stays exact."""
 
     def apply(self, count: Count) -> Count:
         if count.method is Method.EXACT and self.exact:
@@ -212,12 +213,12 @@ class Reach:
 
 
 def stretch(side: float, times: float) -> float:
-    """One side of a band drawn in or stretched; in stretching, a narrow one gains more than its share."""
+    """Return one side of a band drawn in or stretched; when stretched, a narrow side gains more than its share."""
     return side * times + FLOOR * max(0.0, times - 1)
 
 
 def kind_of(request: "Request") -> str:
-    """`plain` for text alone, `tools` with definitions, calls or results, `other` with anything that is neither."""
+    """Return `plain` for text alone, `tools` for definitions, calls or results, `other` for anything else."""
     from ullage.messages import Media, Thinking, ToolCall, ToolResult
 
     parts = [part for message in (*request.system, *request.messages) for part in message.parts]
@@ -231,9 +232,9 @@ def kind_of(request: "Request") -> str:
 
 
 def keys_of(host: str, maker: str, kind: str, method: Method) -> Iterator[str]:
-    """The classes that a request belongs to, the narrowest first.
+    """Yield the classes that a request belongs to, the narrowest first.
 
-    Exact counts of resellers are judged by resellers alone.
+    For exact counts of resellers only the classes of resellers apply.
     """
     ending = f"{kind} {method}"
     yield from (f"{host} {maker} {ending}", f"{host} * {ending}")
@@ -244,18 +245,19 @@ def keys_of(host: str, maker: str, kind: str, method: Method) -> Iterator[str]:
 
 
 def reach_of(request: "Request", match: Match, method: Method, reaches: Mapping[str, Reach]) -> Reach | None:
-    """The reach of the narrowest class that was measured; None where none was."""
+    """Return the reach of the narrowest class that was measured; None where there is none."""
     host = match.host or match.card.provider
     keys = keys_of(host, match.card.provider, kind_of(request), method)
     return next((reaches[key] for key in keys if key in reaches), None)
 
 
 _TOO_FEW = 3
-"""Rows of a table have had so many times the tokens that a plain rule gives them; prose has had half."""
+"""The factor for the upper end of a plain rule's band: rows of a table have had up to three times the tokens that the
+rule gives; prose has had half."""
 
 
 def plain_match(name: str) -> Match | None:
-    """A card that stands for the rule of that name; None where it is no rule's."""
+    """Return a match with a card made for the plain rule of that name; None for any other name."""
     if name not in PLAIN_RULES:
         return None
     card = ModelCard(id=name, provider="none", family="characters", tokenizer=name)
@@ -268,39 +270,39 @@ def by_characters(text: str, each: int) -> Count:
 
 
 class Engine(Protocol):
-    """Counts texts exactly with named vocabularies. A literal such as `<|endoftext|>` in a text is text."""
+    """Counts texts exactly with named vocabularies. A literal such as `<|endoftext|>` in a text is counted as text."""
 
     def available(self, vocabulary: str) -> bool: ...
 
     def counter(self, vocabulary: str) -> Callable[[str], int]:
-        """Counts the tokens of a text; for a vocabulary that is available, which is loaded if it was not."""
+        """Return a function that counts with an available vocabulary, loading it if necessary."""
         ...
 
     def steps(self, vocabulary: str, text: str) -> Steps[int]:
-        """The same number, with a yield at least every few milliseconds however large the text is."""
+        """Count in steps, with a yield at least every few milliseconds however large the text is."""
         ...
 
 
 CountText = Callable[[str], Count]
-"""Counts a plain text with the tokenizer of the model at hand; a text seen before costs a look-up."""
+"""Counts a plain text with the tokenizer of the model; a text counted before costs one look-up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """One request, weighed part by part; the parts sum to what the provider would report as input."""
+    """The weight of one request, part by part. The parts add up to what the provider would report as input."""
 
     framing: Count = ZERO
-    """What the provider adds once a request, whatever is in it."""
+    """Tokens that the provider adds once a request, whatever its content."""
     system: Count = ZERO
     tools: tuple[Count, ...] = ()
-    """One a definition, in the order of `Request.tools`."""
+    """One count a tool definition, in the order of `Request.tools`."""
     tools_framing: Count = ZERO
-    """What the presence of any tool adds once."""
+    """Tokens added once where there is any tool."""
     messages: tuple[Count, ...] = ()
-    """One a message, its own framing included, in the order of `Request.messages`."""
+    """One count a message, including its framing, in the order of `Request.messages`."""
     output_schema: Count = ZERO
     reach: Reach | None = None
-    """What becomes of the band of the sum; None leaves it as the parts' bands add up."""
+    """The factors for the band of the sum; None leaves the sum of the parts' bands."""
 
     @property
     def total(self) -> Count:
@@ -308,7 +310,7 @@ class Weight:
         return total(parts) if self.reach is None else self.reach.apply(total(parts))
 
     def map(self, change: Callable[[Count], Count]) -> "Weight":
-        """Every part changed in the same way."""
+        """Return the weight with `change` applied to every part."""
         return Weight(
             framing=change(self.framing),
             system=change(self.system),

@@ -1,4 +1,4 @@
-"""The tool `count-tokens` as a source of tools. It counts by the meter it is given and knows nothing of MCP."""
+"""The tool `count-tokens` as a source of tools. It counts with the meter passed in and does not depend on MCP."""
 
 import difflib
 import json
@@ -34,12 +34,12 @@ _TOOL = Tool(
 _NAMES = (_TOOL.name, *_TOOL.aliases)
 _ARGUMENTS = ("text", "model")
 _COUNT = "dev.ullage/count"
-"""In a reply's metadata, which costs a model nothing: the card that the model stands for, the method, and the band."""
+"""Key in a reply's metadata, which costs a model nothing: the card matched, the method, and the band."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountSource:
-    """Offers `count-tokens`."""
+    """The source of the tool `count-tokens`."""
 
     meter: Meter
 
@@ -61,7 +61,7 @@ class CountSource:
 
 
 def count_to_json(count: Count) -> dict[str, Json]:
-    """How sure a count is, as every JSON output of Ullage writes it."""
+    """Return the method and band of a count, in the form used by every JSON output of Ullage."""
     return {
         "method": count.method.value,
         "exact": count.band is None,

@@ -1,16 +1,16 @@
 """Estimates for models without a public vocabulary.
 
-Two public vocabularies and a few marks of the text together, weighed as recorded usage taught. The weights and
-bands are what `scripts/fit_claude.py` printed: run it to renew them. No weight is negative: more text is never
-fewer tokens.
+`Calibration` combines the counts of two public vocabularies with a few features of the text, weighted to fit recorded
+usage. The weights and bands are the output of `scripts/fit_claude.py`: run it to renew them. No weight is negative, so
+more text never has fewer tokens.
 
-What no recording holds is taken from elsewhere, and its band is wide. Other scripts than Latin and Cyrillic count as in
-cl100k_base, which is within a third of the vocabulary of Claude 2 (the last one published) on ten languages. That the
-newer tokenizer differs from the older in Latin letters alone was measured by others (sol.ava.dev 2026-04-17,
-muninn.austegard.com 2026-05-03), as was that both take digits in threes.
+For text not covered by recordings the figures come from other sources, with a wide band. Scripts other than Latin and
+Cyrillic count as in cl100k_base, which is within a third of the vocabulary of Claude 2 (the last one published) on ten
+languages. That the newer tokenizer differs from the older in Latin letters alone was measured by others (sol.ava.dev
+2026-04-17, muninn.austegard.com 2026-05-03), as was that both take digits in threes.
 
-By the elder's, with a band that says so. Recorded requests agree with it for English; for other writing there was
-nothing to compare with, and the band is wide.
+`Elder` counts with the public vocabulary of an older model of the same family. Recorded requests agree with it for
+English; for other writing there was nothing to compare with, and the band is wide.
 """
 
 import re
@@ -35,42 +35,43 @@ __all__ = [
 ]
 
 CountTokens = Callable[[str, str], int]
-"""Counts exactly: the name of a vocabulary, then the text."""
+"""Counts a text exactly; the arguments are the name of a vocabulary and the text."""
 CountSteps = Callable[[str, str], Steps[int]]
-"""The same in steps, so that an event loop does not wait for a worker that counts."""
+"""Counts as `CountTokens` does, in steps, so that an event loop does not wait for a worker that counts."""
 
 VOCABULARIES = ("cl100k_base", "modernbert")
-"""What `measure` asks for. ModernBERT's is light (27 ms to load) and the nearest of all to Claude 2's and 3's."""
+"""The vocabularies that `measure` counts with. ModernBERT's is light (27 ms to load) and the nearest of all to those of
+Claude 2 and 3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What is seen in a text.
+    """The measured features of a text.
 
-    They add up over slices of the text if each slice after the first begins with a single space and a letter;
-    `sameness` does so roughly, since a word may be new to a slice and not to the text.
+    Features of slices add up to those of the whole text if each slice after the first begins with a single space and a
+    letter; `sameness` adds up only roughly, because a word may be new to a slice and not to the text.
     """
 
     cl100k: int = 0
-    """Tokens under that vocabulary of all that is not foreign."""
+    """cl100k tokens of all text that is not `foreign`."""
     modernbert: int = 0
     foreign: int = 0
-    """cl100k tokens of what is written in neither Latin nor Cyrillic."""
+    """cl100k tokens of text written in neither Latin nor Cyrillic."""
     numbers: int = 0
-    """Numbers after a space: Claude keeps such a space as a token."""
+    """Numbers after a space: Claude's tokenizer keeps such a space as a token."""
     humps: int = 0
-    """Capitals after a small letter, as in `camelCase`."""
+    """Capitals after a lower-case letter, as in `camelCase`."""
     indents: int = 0
     """Lines that begin with a space."""
     fives: int = 0
-    """How often five letters stand in a row, none counted twice."""
+    """Runs of five letters, without overlap."""
     capitals: int = 0
-    """Words that begin with a capital after a space, a line's end or a mark."""
+    """Words with a capital after a space, a line break or a punctuation mark."""
     digits: int = 0
     characters: int = 0
     sameness: float = field(default=0.0, compare=False)
-    """cl100k tokens over the square root of the distinct words: large where few words are said again and again, whose
-    weights are then wrong all in the same way."""
+    """cl100k tokens over the square root of the distinct words. Large where few words are repeated often; the errors of
+    their weights then do not cancel out."""
 
     def __add__(self, other: "Features") -> "Features":
         return Features(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
@@ -78,16 +79,16 @@ class Features:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """How the features weigh for one of Claude's tokenizers, and how far off that may be."""
+    """The weights of the features for one of Claude's tokenizers, and the error to expect."""
 
     weights: Mapping[str, float]
     spread: float
-    """The share of a text's tokens by which the number may be off."""
+    """The share of a text's tokens by which the estimate may be wrong."""
     jitter: float
-    """What is added for short texts: that many times the square root of the tokens."""
+    """Added to the error of short texts: this many times the square root of the tokens."""
     monotony: float = 0.6
-    """What is added for texts that repeat themselves: that share of the tokens where all is one word, and less the more
-    words there are (see `Features.sameness`)."""
+    """Added to the error of repetitive texts: this share of the tokens where all is one word, and less the more
+    distinct words there are (see `Features.sameness`)."""
 
     def count(self, features: Features) -> Count:
         weighed = sum(weight * getattr(features, name) for name, weight in self.weights.items())
@@ -101,10 +102,10 @@ class Calibration:
         )
 
     def reach(self, tokens: float, features: Features) -> float:
-        """How far the true number may lie from this one.
+        """Return how far the true number may lie from the estimate.
 
-        Farther where tokens are denser or sparser than in any recorded text, where there are many digits, and where
-        the same words come again and again, so that errors do not cancel out.
+        The distance grows where tokens are denser or sparser than in any recorded text, where there are many digits,
+        and where words are repeated, so that errors do not cancel out.
         """
         strangeness = max(0.0, tokens - 0.45 * features.characters, 0.15 * features.characters - tokens)
         share = features.sameness / max(1, features.cl100k + features.foreign)
@@ -113,7 +114,7 @@ class Calibration:
 
 
 def measure_steps(text: str, count: CountSteps) -> Steps[Features]:
-    """The features of a text of any length, in steps of a few milliseconds."""
+    """Measure the features of a text of any length, in steps of a few milliseconds."""
     seen, start = Features(), 0
     while start < len(text):
         end = _next_seam(text, start + _REACH)
@@ -124,12 +125,12 @@ def measure_steps(text: str, count: CountSteps) -> Steps[Features]:
 
 
 def measure(text: str, count: CountTokens) -> Features:
-    """The features of a text, measured as one slice."""
+    """Measure the features of a text as one slice."""
     return drain(_measure_slice(text, at_once(count)))
 
 
 def at_once(count: CountTokens) -> CountSteps:
-    """Counts in no step at all."""
+    """Wrap a function that counts at once as one that counts in steps, without yielding."""
 
     def steps(vocabulary: str, text: str) -> Steps[int]:
         yield from ()
@@ -139,7 +140,7 @@ def at_once(count: CountTokens) -> CountSteps:
 
 
 def _measure_slice(text: str, count: CountSteps) -> Steps[Features]:
-    """All but the two counts runs in C over the bytes of the slice, in a third of their time."""
+    """Measure one slice. Everything except the two counts runs in C over the slice's bytes, in a third of the time."""
     plain, foreign = yield from _part_scripts(text, count)
     classes = _bytes_of(plain).translate(_CLASSES)
     cl100k, words = (yield from count("cl100k_base", plain)), set(text.split())
@@ -161,7 +162,7 @@ def _measure_slice(text: str, count: CountSteps) -> Steps[Features]:
 
 
 def _next_seam(text: str, limit: int) -> int:
-    """The last beginning of a word at or before `limit`, or `limit` itself where no word is near."""
+    """Return the last start of a word at or before `limit`, or `limit` itself where no word is near."""
     if limit >= len(text):
         return len(text)
     seams = [seam.start() for seam in _SEAM.finditer(text, limit - _NEAR, limit + 2)]
@@ -169,7 +170,8 @@ def _next_seam(text: str, limit: int) -> int:
 
 
 def _part_scripts(text: str, count: CountSteps) -> Steps[tuple[str, int]]:
-    """The text without its foreign runs, and their tokens; a line's end between two runs keeps them from merging."""
+    """Split off the foreign runs: return the rest of the text and the tokens of the runs. A line break between two runs
+    keeps them from merging."""
     if text.isascii() or not _may_be_foreign(_bytes_of(text)) or not (runs := _FOREIGN.findall(text)):
         return text, 0
     tokens = yield from count("cl100k_base", "\n".join(runs))
@@ -177,7 +179,7 @@ def _part_scripts(text: str, count: CountSteps) -> Steps[tuple[str, int]]:
 
 
 def _may_be_foreign(data: bytes) -> bool:
-    """A quick look at the first bytes of characters, to spare most texts the slow search."""
+    """Check the first bytes of characters quickly, to avoid the slow search for most texts."""
     return len(data.translate(None, _LEADS)) < len(data)
 
 
@@ -200,7 +202,7 @@ def _class_of(byte: int) -> str:
 
 _CLASSES = "".join(map(_class_of, range(256))).encode()
 _USUAL_SAMENESS = 0.09
-"""The share of a text's tokens up to which sameness is that of prose that repeats a paragraph now and then."""
+"""The share of a text's tokens up to which sameness is that of prose with an occasional repeated paragraph."""
 _REACH = 8_192
 _NEAR = 512
 _SEAM = re.compile(r"(?<=\S) (?=[A-Za-z])")
@@ -215,19 +217,21 @@ CALIBRATIONS: Mapping[str, Calibration] = {
     "claude_3": Calibration(weights=_CLAUDE_3, spread=0.06, jitter=0.3),
     "claude_4_7": Calibration(weights={**_CLAUDE_3, "fives": 0.898, "capitals": 0.873}, spread=0.09, jitter=0.6),
 }
-"""By the tokenizer's name on a card: Claude 2; Claude 3 to 4.6 and Haiku 4.5; Opus 4.7 and what came after."""
+"""Calibrations by the tokenizer's name on a card: Claude 2; Claude 3 to 4.6 and Haiku 4.5; Opus 4.7 and later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elder:
+    """A public vocabulary used in place of a similar one that is not public, such as that of a newer model."""
+
     vocabulary: str
     band: float
-    """The share by which the number may be off where all is ASCII."""
+    """The share by which the count may be wrong where all text is ASCII."""
     saved: float
-    """The share of tokens that the younger vocabulary is thought to save in other writing, at most."""
+    """The share of tokens that the newer vocabulary may save in other writing, at most (assumed)."""
 
     lost: float = 0.0
-    """The share of tokens that it is thought to cost more in other writing, at most."""
+    """The share of tokens that the newer vocabulary may cost in addition in other writing, at most (assumed)."""
 
     def count(self, text: str, tokens: int) -> Count:
         near = Count.within(tokens, self.band)
@@ -246,9 +250,12 @@ ELDERS = {
     "qwen3_5": Elder(vocabulary="qwen3", band=0.06, saved=0.4),
     "grok": Elder(vocabulary="o200k_base", band=0.03, saved=0.3, lost=0.3),
 }
-"""Grok's vocabulary is not public and agrees with o200k_base on all but 3 of 76 recorded plain requests (1 or 2 tokens
-of 300 in those).
+"""Public vocabularies by the tokenizer they replace.
+
+Grok's vocabulary is not public and agrees with o200k_base on all but 3 of 76 recorded plain requests (1 or 2 tokens of
+300 in those).
 
 Qwen 3.5 and later have 248,320 tokens, Qwen 3 has 151,936 (their published configurations). 53 of 54 recorded requests,
-all ASCII, have the elder's count (`make bench-accuracy` reads them), one has one token less of 17. How much two thirds
-more tokens save in other writing was not measured: two fifths is a guess on the safe side."""
+all ASCII, have Qwen 3's count (`make bench-accuracy` reads them); one has one token fewer of 17. How much two thirds
+more tokens save in other writing was not measured: two fifths is a guess on the safe side.
+"""

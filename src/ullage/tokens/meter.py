@@ -1,16 +1,17 @@
-"""The one meter: every token number in Ullage comes from here. It decides which tokenizer speaks for a model and
-remembers what it has counted. How a tokenizer works, how a provider frames a request and which models exist, others
-know.
+"""The meter: the single source of token numbers in Ullage.
 
-Agents count the same messages again and again, and a look-up is hundreds of times cheaper than the best tokenizer.
-Bounded by the bytes of the texts it holds; safe between threads. It knows nothing of tokens: a value for a text.
+`Meter` chooses the tokenizer for a model and caches its counts. Tokenizers (`bpe`, `estimate`), request framing
+(`rules`) and the model table (`ullage.models`) are defined elsewhere.
 
-Two generations stand for an order of use: what is asked for moves into the young one, and when that is full the old
-one goes. A hit in the young generation is one dictionary look-up without a lock, and what was used within the last half
-of the capacity is always there.
+`Memo` is the cache. Agents count the same messages repeatedly, and a look-up is hundreds of times cheaper than the
+fastest tokenizer. It maps texts to values of any type, is bounded by the bytes of the texts it keeps, and is safe
+between threads. It approximates least-recently-used order with two generations: an entry that is read moves into the
+young generation, and when that is full the old generation is discarded. A hit in the young generation is one dictionary
+look-up without a lock, and everything used within the last half of the capacity is always cached.
 
-An anchor is the reported input of a request; a longer request that begins the same way weighs that, and what follows is
-all that must be counted. Each report also corrects the meter for that model. Nothing is stored beyond the process.
+An `Anchor` is the input that a provider reported for a request. A longer request with the same beginning starts from
+that number, so that only the added messages are counted. Each report also corrects the counts for that model
+(`Corrections`). Nothing is stored beyond the process.
 """
 
 import math
@@ -49,24 +50,24 @@ if TYPE_CHECKING:
 __all__ = ["Anchor", "Corrections", "Memo", "Meter", "Section"]
 
 _LEAST_TOKENS = 50
-"""Shorter requests say more about framing than about text, and teach nothing."""
+"""Requests with fewer tokens are not used for corrections: they tell more about framing than about text."""
 _LEARNING = 0.2
-"""The weight of one report against all before it."""
+"""The weight of one report against all earlier ones."""
 _FURTHEST = math.log(2)
-"""A report further off than twice or half is a mistake in matching, not a correction."""
+"""A report that differs by more than a factor of two is a matching mistake and is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What a provider reported for a request."""
+    """The input tokens that a provider reported for a request."""
 
     request: "Request"
     tokens: int
     model: str
-    """The id of the card that was asked."""
+    """The id of the model's card."""
 
     def holds_for(self, request: "Request", model: str) -> bool:
-        """Whether `request` is this one with messages added at its end, to the same model."""
+        """Return whether `request` is the anchored request with messages appended, for the same model."""
         mine, theirs = self.request, request
         return (
             model == self.model
@@ -76,21 +77,21 @@ class Anchor:
         )
 
     def weigh(self, weight: "Weight") -> Count:
-        """The weight of a request it holds for, given that request's own weight."""
+        """Return the weight of a request for which `holds_for` is true, given that request's own `weight`."""
         tail = total(weight.messages[len(self.request.messages) :])
         known = Count(tokens=self.tokens, method=Method.ANCHORED, low=self.tokens, high=self.tokens)
         return replace(known + tail, method=Method.ANCHORED)
 
 
 class Corrections:
-    """How far our counts of each model have been from its provider's; safe between threads."""
+    """Correction factors by model, learned from the counts that providers report. Safe between threads."""
 
     def __init__(self) -> None:
         self._logs: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def learn(self, model: str, ours: Count, reported: int) -> None:
-        """Takes one report into account, on what was weighed without corrections."""
+        """Record one report. `ours` is the count before any correction."""
         off = _off(ours, reported)
         if off is None:
             return
@@ -99,7 +100,7 @@ class Corrections:
             self._logs[model] = off if before is None else before + _LEARNING * (off - before)
 
     def refine(self, model: str, ours: Count, reported: int) -> None:
-        """The same, on what was weighed with the corrections that hold now."""
+        """Record one report. `ours` is the count after the corrections now in force."""
         off = _off(ours, reported)
         if off is not None:
             with self._lock:
@@ -109,7 +110,7 @@ class Corrections:
         return math.exp(self._logs.get(model, 0.0))
 
     def apply(self, model: str, count: Count) -> Count:
-        """The count as experience has it; exact ones are left alone."""
+        """Return the corrected count. Exact counts are unchanged."""
         factor = self.factor(model)
         if count.method is Method.EXACT or factor == 1.0:
             return count
@@ -123,7 +124,8 @@ class Corrections:
 
 
 def _off(ours: Count, reported: int) -> float | None:
-    """How far off, or None where it teaches nothing: an exact count differs for other reasons than the tokenizer."""
+    """Return the logarithm of the error, or None where the report is not usable: an exact count differs for reasons
+    other than the tokenizer."""
     if ours.method is Method.EXACT or min(ours.tokens, reported) < _LEAST_TOKENS:
         return None
     off = math.log(reported / ours.tokens)
@@ -134,14 +136,17 @@ Value = TypeVar("Value")
 _Text = str | tuple[int, int]
 
 _ENTRY = 300
-"""Bytes that an entry costs beside its text: its place in the dictionary, a small value."""
+"""Bytes of overhead an entry has in addition to its text: the dictionary slot and a small value."""
 _SHARE = 64
-"""A text above this part of the capacity is held by its length and hash alone, so that a few long ones do not drive out
-the rest. Python's hash is keyed and of 64 bits: to take one text for another is a chance of one in 10^19 a pair."""
+"""A text longer than the capacity divided by this is keyed by its length and hash alone, so that a few long texts do
+not evict the rest. Python's hash is keyed and has 64 bits: the chance of confusing two texts is one in 10^19 a pair."""
 
 
 class Memo(Generic[Value]):
-    """Values for texts, by vocabulary (or any other name), in at most `capacity` bytes. None is no value."""
+    """Cache of values by text and section (a vocabulary or any other name), in at most `capacity` bytes.
+
+    None cannot be cached: it means that there is no value. Safe between threads.
+    """
 
     __slots__ = ("_half", "_lock", "_sections", "_size", "longest")
 
@@ -151,10 +156,10 @@ class Memo(Generic[Value]):
         self._size = 0
         self._sections: dict[str, Section[Value]] = {}
         self.longest = capacity // _SHARE
-        """Characters of a text that is held itself."""
+        """The longest text, in characters, that is itself used as the key."""
 
     def section(self, name: str) -> "Section[Value]":
-        """The part of one vocabulary; keep it, to spare each look-up the name."""
+        """Return the section of one vocabulary. Keep the object, to avoid the look-up by name each time."""
         found = self._sections.get(name)
         return self._sections.setdefault(name, Section(self)) if found is None else found
 
@@ -165,7 +170,7 @@ class Memo(Generic[Value]):
         self.section(name).put(text, value)
 
     def keep(self, section: "Section[Value]", key: _Text, value: Value) -> None:
-        """Into the young generation; when that is full, it becomes the old one."""
+        """Store a value in the young generation; when that is full, it becomes the old one."""
         with self._lock:
             size = self._size + _ENTRY + getsizeof(key)
             if size > self._half:
@@ -177,7 +182,7 @@ class Memo(Generic[Value]):
 
 
 class Section(Generic[Value]):
-    """The texts of one vocabulary."""
+    """The cached texts of one vocabulary."""
 
     __slots__ = ("_longest", "_memo", "old", "young")
 
@@ -200,7 +205,7 @@ class Section(Generic[Value]):
         self.old, self.young = self.young, {}
 
     def _get_late(self, text: str) -> Value | None:
-        """From the old generation, or by a long text's hash."""
+        """Look up a text in the old generation, or a long text by its hash."""
         key = self._key(text)
         found = self.young.get(key)
         if found is None:
@@ -214,30 +219,36 @@ class Section(Generic[Value]):
 
 
 _UNKNOWN = "unknown"
-"""Stands for the tokenizer of a model that has no public one."""
+"""The tokenizer name used for a model that has no public tokenizer."""
 _STAND_IN = "o200k_base"
-"""Speaks for a vocabulary that is not public, or not to be had on this machine."""
+"""The vocabulary used in place of one that is not public or not available on this machine."""
 _STAND_IN_BAND = 0.3
 _POOR_BAND = 0.2
-"""Of a calibration that lacks a vocabulary: its mean error was 8.5 % on recorded requests."""
+"""The band of a calibration for which a vocabulary is missing: its mean error was 8.5 % on recorded requests."""
 _LONG = 4_096
-"""Characters of short texts after which there is a step."""
+"""Characters of short texts counted before a step is yielded."""
 _NAMES_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class _Scale:
-    """What is needed to count for one model, looked up once."""
+    """The objects needed to count for one model, looked up once."""
 
     match: Match
     tokenizer: str
     seen: Section[Count]
     counter: Callable[[str], int] | None
-    """Where the model's own tokenizer is at hand; None where counts are not exact."""
+    """The model's own tokenizer; None where counts are not exact."""
 
 
 class Meter:
-    """Counts texts and requests, and remembers. Safe between threads; one a process is enough."""
+    """Counts the tokens of texts and requests, and caches the counts of texts.
+
+    Safe between threads; one a process is enough.
+
+        meter = Meter(shipped())
+        meter.count("Hello, world", "gpt-4o").tokens
+    """
 
     def __init__(
         self,
@@ -248,7 +259,15 @@ class Meter:
         calibrations: "Mapping[str, Calibration] | None" = None,
         reaches: "Mapping[str, Reach] | None" = None,
     ) -> None:
-        """`reaches` takes the place of those that were fitted to all recorded requests."""
+        """Create a meter.
+
+        Args:
+            models: The table in which model names are looked up.
+            engine: Counts exactly with public vocabularies; the default engine where None.
+            memo: The cache of counts; a new one where None.
+            calibrations: By tokenizer, in place of those that ship with the package.
+            reaches: By request class, in place of those fitted to all recorded requests.
+        """
         self.models = models
         self._reaches = reaches
         self._calibrations = calibrations
@@ -258,7 +277,11 @@ class Meter:
         self._scales: dict[str, _Scale] = {}
 
     def count(self, text: str, model: str = DEFAULT_MODEL) -> Count:
-        """The tokens of a plain text. A text seen before costs a look-up."""
+        """Count the tokens of a plain text. A text counted before costs one look-up.
+
+        Raises:
+            UnsupportedModel: The name is neither in the table nor a plain rule.
+        """
         scale = self._scales.get(model) or self._scale(model)
         known = scale.seen.get(text)
         if known is None:
@@ -266,21 +289,31 @@ class Meter:
         return known if known.method is Method.EXACT else self._corrections.apply(scale.match.card.id, known)
 
     def match(self, model: str) -> Match:
-        """What a name stands for: a model, or a plain rule in a model's place."""
+        """Return the match for a name: a model, or a plain rule such as `character_count_div_4`."""
         return plain_match(model) or unheard_match(model) or self.models.find(model)
 
     def steps(self, text: str, model: str = DEFAULT_MODEL) -> Steps[Count]:
-        """The same count in steps of a few milliseconds: `await patiently(meter.steps(text, model))`."""
+        """Count as `count` does, in steps of a few milliseconds: `await patiently(meter.steps(text, model))`."""
         scale = self._scale(model)
         return self._corrections.apply(scale.match.card.id, (yield from self._raw_steps(scale, text)))
 
     def weigh(self, request: "Request", model: str | None = None) -> "Weight":
-        """What a request weighs, part by part, as the model's provider counts it."""
+        """Return the weight of a request, part by part, as the model's provider counts it.
+
+        Args:
+            request: The request in neutral parts.
+            model: The model to count for; the request's own where None.
+
+        Raises:
+            InvalidArguments: Neither `model` nor the request names a model.
+            UnsupportedModel: The name is neither in the table nor a plain rule.
+        """
         scale = self._scale_for(request, model)
         return self._weigh(scale, request).map(partial(self._corrections.apply, scale.match.card.id))
 
     def weigh_steps(self, request: "Request", model: str | None = None) -> "Steps[Weight]":
-        """The same weight in steps: every text not seen before is counted first, so that weighing only looks it up."""
+        """Weigh as `weigh` does, in steps: texts not in the cache are counted first, so that weighing only looks them
+        up."""
         scale, held = self._scale_for(request, model), 0
         for text in self._texts(scale.match, request):
             if scale.seen.get(text) is not None:
@@ -293,7 +326,7 @@ class Meter:
         return self.weigh(request, model)
 
     def _texts(self, match: Match, request: "Request") -> list[str]:
-        """What the rule will want counted, found by letting it weigh the request with an empty scale."""
+        """Return the texts that the rule will count, found by running it with a function that only collects them."""
         found: list[str] = []
 
         def note(text: str) -> Count:
@@ -304,7 +337,14 @@ class Meter:
         return found
 
     def observe(self, request: "Request", reported: int, model: str | None = None) -> Anchor:
-        """Takes the provider's own count of a request: an anchor for longer ones, and a lesson for this model."""
+        """Record the provider's own count of a request, as a correction for this model.
+
+        Returns:
+            An anchor for longer requests with the same beginning.
+
+        Raises:
+            InvalidArguments: `reported` is below 1, or no model is named.
+        """
         scale = self._scale_for(request, model)
         if reported < 1:
             raise InvalidArguments(f"a provider reports at least one token, not `{reported}`")
@@ -312,11 +352,12 @@ class Meter:
         return Anchor(request, reported, scale.match.card.id)
 
     def learn(self, ours: Count, reported: int, model: str) -> None:
-        """Takes the provider's own count of something that this meter has just weighed, as a lesson for this model."""
+        """Record the provider's own count of something this meter has just weighed, as a correction for this model."""
         self._corrections.refine(self._scale(model).match.card.id, ours, reported)
 
     def anchored(self, request: "Request", anchor: Anchor, model: str | None = None) -> Count:
-        """The weight of a request from an anchor on, or from nothing where the anchor does not hold for it."""
+        """Return the weight of a request, based on the anchor where it applies (`Anchor.holds_for`), else counted in
+        full."""
         weight, card = self.weigh(request, model), self._scale_for(request, model).match.card
         return anchor.weigh(weight) if anchor.holds_for(request, card.id) else weight.total
 
@@ -373,7 +414,7 @@ class Meter:
             return by_characters(text, PLAIN_RULES[tokenizer])
         if self._engine.available(tokenizer):
             return Count.exact((yield from self._engine.steps(tokenizer, text)))
-        # Most texts are counted exactly and never need these.
+        # Imported here because most texts are counted exactly and do not need it.
         from .estimate import CALIBRATIONS, ELDERS
 
         calibration = (CALIBRATIONS if self._calibrations is None else self._calibrations).get(tokenizer)
@@ -396,21 +437,21 @@ class Meter:
         return Count.within(count.tokens, _POOR_BAND, Method.ESTIMATED)
 
     def _count_poorly(self, vocabulary: str, text: str) -> Steps[int]:
-        """For an engine that has not all the vocabularies of a calibration: the first stands for the others."""
+        """Count with the first calibration vocabulary where the engine lacks the one asked for."""
         from .estimate import VOCABULARIES
 
         return self._engine.steps(vocabulary if self._engine.available(vocabulary) else VOCABULARIES[0], text)
 
 
 def _fitted_reaches() -> "Mapping[str, Reach]":
-    # A table that only those need who weigh requests.
+    # Imported here because the table is needed only to weigh requests.
     from .fitted_bands import REACHES
 
     return REACHES
 
 
 def _rule_of(match: Match) -> "Rule":
-    # Every provider's framing comes with it, and most who count never weigh a request.
+    # Imported here because it loads the framing of every provider, and most callers never weigh a request.
     from .rules import rule_of
 
     return rule_of(match)

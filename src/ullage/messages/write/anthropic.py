@@ -1,7 +1,8 @@
 """Writes neutral messages for Anthropic.
 
-Results stand in the user's turn, first; those of tools that Anthropic ran itself stay with the assistant's words, told
-by the ids of their calls. Thinking is taken back only with Anthropic's own seal, and a text only with words in it.
+Results come first in the user's turn; those of tools that Anthropic ran itself stay in the assistant's turn, and are
+recognised by the ids of their calls. Anthropic accepts thinking only with its own signature, and a text only if it is
+not empty.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,9 +33,9 @@ Block = dict[str, Json]
 
 _IDS = pattern(r"[a-zA-Z0-9_-]+")
 _SERVER, _REMOTE = "srvtoolu_", "mcptoolu_"
-"""How the ids of calls begin that Anthropic carried out: its own tools' and those of MCP servers."""
+"""Prefixes of the ids of calls that Anthropic carried out: its own tools' and those of MCP servers."""
 _OWN = frozenset({"search_result", "tool_reference", "container_upload", "compaction"})
-"""Blocks that only Anthropic has, and that are read into no part."""
+"""Blocks that only Anthropic has, and that have no neutral part."""
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
@@ -51,7 +52,7 @@ def write_all(messages: Iterable[Message]) -> list[Block]:
 
 
 def _native(role: str, blocks: list[Block]) -> Block:
-    """A single text stands alone."""
+    """Return a message; a single text is written as a string."""
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
         return {"role": role, "content": blocks[0]["text"]}
     return {"role": role, "content": list[Json](blocks)}
@@ -67,7 +68,7 @@ def _not_ending_in_thought(blocks: list[Block]) -> list[Block]:
 
 
 def _ended(role: str, blocks: list[Block]) -> Turn:
-    """The last turn; where it is the assistant's, the model goes on with it, and may not do so behind white space."""
+    """Return the last turn. Where it is the assistant's, the model continues it, and it must not end in white space."""
     *before, last = blocks or [{}]
     if role != "assistant" or last.get("type") != "text":
         return role, blocks
@@ -113,7 +114,7 @@ def _blocks(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Block]:
 
 
 def _text(part: Text, about: Mapping[str, Json]) -> Iterator[Block]:
-    """A text, or a document that is one, of which more is said."""
+    """Write a text, or a text document with its other fields."""
     if "media_type" in about:
         source: Json = {"type": "text", "media_type": about["media_type"], "data": part.text}
         rest = {key: value for key, value in about.items() if key != "media_type"}
@@ -170,7 +171,8 @@ def _is_own(part: Part) -> bool:
 
 
 def _server_result(result: ToolResult) -> Block:
-    """What a server's tool gave, as it was read: a list where a search found it or a remote tool said it."""
+    """Write the result of a tool that ran on a server, in the form in which it was read: a list for a search or a
+    remote tool."""
     raw: list[Json] = [part.value for part in result.parts if isinstance(part, Unknown)]
     said: list[Json] = [{"type": "text", "text": part.text} for part in result.parts if isinstance(part, Text)]
     failed = len(raw) == 1 and isinstance(raw[0], dict) and text_of(raw[0].get("type")).endswith("_error")

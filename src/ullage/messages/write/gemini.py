@@ -1,7 +1,7 @@
 """Writes neutral messages for Gemini.
 
-Results stand in the user's turn, first, and bear the names of their calls. A signature without a thought rides on the
-part behind it.
+Results come first in the user's turn, with the names of their calls. A signature without a thought is attached to the
+part after it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,8 +28,8 @@ __all__ = ["write", "write_all"]
 Piece = dict[str, Json]
 
 UNSIGNED = "skip_thought_signature_validator"
-"""What Google wants for a signature on a call that another model made: the first of a turn must have one since
-Gemini 3."""
+"""The signature that Google accepts on a call made by another model. Since Gemini 3 the first call of a turn must have
+one."""
 _OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 
 
@@ -85,7 +85,7 @@ def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:
 
 
 def _riding(piece: Piece, signature: str | None) -> Iterator[Piece]:
-    """A signature that found no part behind it comes with an empty one."""
+    """Attach a signature to a part. A signature with no part after it is written with an empty one."""
     if signature is not None:
         yield {**piece, "thoughtSignature": signature}
 

@@ -1,11 +1,11 @@
 """Writes neutral messages for OpenAI's Chat Completions and Responses APIs.
 
-A result is a message of its own, and calls follow the words of theirs. Thinking has no place there, nor have media
-but the user's own: those of results are shown by a message of the user's behind them, where a whole history is
-written.
+Chat: a result is a separate message, and calls follow the text of their message. The format has no place for thinking,
+nor for media other than the user's: when a whole history is written, media of results are shown in a user message after
+them.
 
-Words, calls, results and stretches of reasoning are items of their own, in their order. Reasoning is taken back only
-sealed, or by the id under which it is kept; what the API itself did is written as it was read.
+Responses: texts, calls, results and reasoning are separate items, in their order. The API accepts reasoning only
+encrypted, or by the id under which it is stored; items of the API's own tools are written as they were read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,7 +41,7 @@ def write_all_chat(messages: Iterable[Message]) -> list[dict[str, Json]]:
 
 
 def _whole(messages: Iterable[Message]) -> Iterator[Message]:
-    """An answer in pieces as one message, for nothing may stand between a call and its result."""
+    """Join the pieces of an answer into one message, because nothing may come between a call and its result."""
     for is_answer, run in groupby(messages, lambda message: message.role == "assistant"):
         pieces = list(run)
         if is_answer:
@@ -79,7 +79,7 @@ def _spoken(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Jso
 
 
 def _content(parts: list[Json]) -> Json:
-    """A single text stands alone; what only calls has no content."""
+    """Return a message's content; a single text is written as a string, and a message with only calls has none."""
     only = parts[0] if len(parts) == 1 else None
     if isinstance(only, dict) and only.get("type") == "text":
         return only["text"]
@@ -127,7 +127,7 @@ _OWN = frozenset(
     }
 )
 _OWN_ENDINGS = ("_call", "_call_output", "_search_output")
-"""What kinds of items the API makes beside those that are read into parts."""
+"""Endings of the types of items that the API makes, other than those read into parts."""
 
 
 def write_responses(message: Message) -> list[dict[str, Json]]:
@@ -135,7 +135,7 @@ def write_responses(message: Message) -> list[dict[str, Json]]:
 
 
 def write_all_responses(messages: Iterable[Message]) -> list[dict[str, Json]]:
-    """Without reasoning that led to nothing, which the API does not take."""
+    """Write a history, without reasoning that no item follows, which the API rejects."""
     items = [item for message in Pairing().paired(messages) for item in write_responses(message)]
     kept: list[dict[str, Json]] = []
     for item in reversed(items):
@@ -177,7 +177,7 @@ def _responses_spoken(role: str, said: list[Json]) -> Iterator[dict[str, Json]]:
 
 
 def _responses_content(parts: list[Json]) -> Json:
-    """A single text stands alone, and so does nothing at all."""
+    """Return an item's content; a single text is written as a string, and so is empty content."""
     only = parts[0] if len(parts) == 1 else None
     if isinstance(only, dict) and "text" in only:
         return only["text"]

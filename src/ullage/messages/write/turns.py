@@ -1,9 +1,9 @@
 """Repairs the calls, results and turns of a history before it is written for a provider.
 
-A history comes from anywhere: Google's calls may have no ids, some servers give one id twice, most results do not
-say whose they are, and an id that one provider made another may not take.
+A history can come from any source: Google's calls may have no ids, some servers use one id twice, most results do not
+name their tool, and an id from one provider may be invalid for another.
 
-Results belong to the user's turn and come first in it, and what the system says has its place outside.
+Results come first in the user's turn, and the leading system messages are written outside the turns.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -40,17 +40,17 @@ __all__ = [
 
 _ODD = pattern(r"[^a-zA-Z0-9_-]")
 _MADE = 31
-"""Characters that an id made here keeps of the one given: with the mark behind, no more than a chat takes."""
+"""Characters of the original id that a new id keeps: with the suffix, no more than a chat API accepts."""
 
 
 def arguments_of(call: ToolCall) -> dict[str, Json]:
-    """As an object, for formats that carry them so; a text that is none is put into one."""
+    """Return the arguments as an object, for formats that need one; text that is not a JSON object is put into one."""
     value = object_of(call.arguments) if call.arguments else {}
     return {"arguments": call.arguments} if value is None else value
 
 
 def object_of(text: str) -> dict[str, Json] | None:
-    """The JSON object that a text is; None where it is none."""
+    """Return the JSON object in a text; None where it is not one."""
     try:
         value = cast("Json", loads(text, parse_constant=_refuse))
     except (ValueError, RecursionError):
@@ -59,18 +59,19 @@ def object_of(text: str) -> dict[str, Json] | None:
 
 
 def _refuse(name: str) -> NoReturn:
-    """NaN and its like are no JSON."""
+    """Reject NaN and the infinities, which are not JSON."""
     raise ValueError(name)
 
 
 def identity(part: ToolCall | ToolResult) -> str:
-    """The id of a call; where it has none, one that its result will have too, if that knows its name."""
+    """Return the id of a call; where it has none, an id that its result gets too, if that has the tool's name."""
     given = part.id if isinstance(part, ToolCall) else part.call_id
     return given or f"call_{part.name or ''}"
 
 
 def fitting(given: str, allowed: Pattern[str]) -> str:
-    """An id that a provider takes: the one given where it may stay, else one made of it that any would take."""
+    """Return an id that a provider accepts: the one given if it is valid, else one made from it that any provider
+    accepts."""
     if allowed.fullmatch(given):
         return given
     mark = f"{crc32(given.encode('utf-8', 'surrogatepass')):08x}"
@@ -79,12 +80,12 @@ def fitting(given: str, allowed: Pattern[str]) -> str:
 
 @dataclass(slots=True)
 class Pairing:
-    """Gives every call an id of its own, and every result the id of its call."""
+    """Assigns a unique id to every call, and the id of its call to every result."""
 
     by_name: bool = False
-    """Whether a result gets its call's name instead, and ids stay as they were."""
+    """Whether a result gets its call's name instead, with ids unchanged."""
     _waiting: list[tuple[str | None, ToolCall]] = field(default_factory=list[tuple[str | None, ToolCall]])
-    """Calls without their result, each with the id that it came with."""
+    """Calls without a result so far, each with its original id."""
     _used: set[str] = field(default_factory=set[str])
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -112,7 +113,7 @@ class Pairing:
         return replace(result, name=found[1].name) if self.by_name else replace(result, call_id=found[1].id)
 
     def _candidates(self, result: ToolResult) -> Iterator[tuple[str | None, ToolCall]]:
-        """By the id where the result has one; else the call of that name, else the one that waits longest."""
+        """Yield the calls that a result may answer: by its id, else the call of its name, else the oldest open call."""
         if result.call_id:
             yield from (one for one in self._waiting if one[0] == result.call_id)
             return
@@ -121,20 +122,20 @@ class Pairing:
 
 
 DETAILS = frozenset({"low", "high", "auto", "original"})
-"""How closely OpenAI's models look at an image."""
+"""The levels of detail of images in OpenAI's APIs."""
 _TYPES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "document": "application/pdf"}
-"""Where nobody said."""
+"""The default media type of each kind."""
 
 
 def ordered(message: Message) -> tuple[Part, ...]:
-    """The parts of a message; before what a user says come the results."""
+    """Return the parts of a message; in a user's message results come first."""
     if message.role == "assistant":
         return message.parts
     return tuple(sorted(message.parts, key=lambda part: not isinstance(part, ToolResult)))
 
 
 def runs(message: Message) -> Iterator[tuple[tuple[ToolResult, ...], tuple[Part, ...]]]:
-    """The parts of a message in runs: of results, or else of what is none."""
+    """Yield the parts of a message in runs: of results, or of other parts."""
     for _, run in groupby(ordered(message), lambda part: isinstance(part, ToolResult)):
         parts = tuple(run)
         results = tuple(part for part in parts if isinstance(part, ToolResult))
@@ -142,7 +143,7 @@ def runs(message: Message) -> Iterator[tuple[tuple[ToolResult, ...], tuple[Part,
 
 
 def result_parts(parts: Iterable[Part]) -> Iterator[Text | Media]:
-    """What the parts of a result say; what is neither text nor medium, as JSON, so that it is not lost on the model."""
+    """Yield the text and media of a result; other parts as JSON, so that the model still gets them."""
     for part in parts:
         if isinstance(part, Text | Media):
             yield part
@@ -151,7 +152,7 @@ def result_parts(parts: Iterable[Part]) -> Iterator[Text | Media]:
 
 
 def beside(parts: tuple[Part, ...], place: int, key: str) -> Json:
-    """What stood beside a part on the wire under a key, for a reader put that behind it."""
+    """Return the value that a reader found beside a part under a key, and put after that part."""
     for after in parts[place + 1 :]:
         if not isinstance(after, Unknown):
             break
@@ -165,29 +166,30 @@ def media_type(media: Media) -> str:
 
 
 def is_file(media: Media) -> bool:
-    """Whether it is known by the id of a file that the provider keeps."""
+    """Return whether the medium is given by the id of a file that the provider stores."""
     return media.data is None and media.url is not None and "://" not in media.url
 
 
 def address(media: Media) -> str | None:
-    """As a data URL where the bytes are here, else as an address of the web."""
+    """Return the address: a data URL where the bytes are present, else a web address."""
     if media.data is not None:
         return f"data:{media_type(media)};base64,{media.data}"
     return media.url if media.url is not None and media.url.startswith(("http://", "https://")) else None
 
 
 Turn = tuple[str, list[dict[str, Json]]]
-"""A role, and what is said in it."""
+"""A role, and the content of its turn."""
 
 
 def conversation(messages: Iterable[Message]) -> Iterator[Message]:
-    """Without what the system says at the beginning; what it says later, not every model takes but from the user."""
+    """Yield the messages without the leading system messages. Later ones become the user's, because not every model
+    accepts system messages there."""
     for message in dropwhile(_is_system, messages):
         yield replace(message, role="user") if _is_system(message) else message
 
 
 def merged(turns: Iterable[Turn], is_result: Callable[[dict[str, Json]], bool]) -> list[Turn]:
-    """With neighbours of one role as one turn; those in which nothing is said are left out."""
+    """Return the turns with adjacent ones of one role merged; empty turns are left out."""
     made: list[Turn] = []
     for role, parts in turns:
         if parts and made and made[-1][0] == role:

@@ -1,7 +1,7 @@
 """Writes neutral messages in any format.
 
-What a format cannot say is left out: thinking that another provider sealed, media that it does not take, names
-where it has none. What comes out is what a strict provider takes wherever what went in makes sense; it is not
+Content that a format cannot express is left out: thinking signed by another provider, media that it does not accept,
+names where it has none. The output is valid for a strict provider wherever the input is a consistent history; it is not
 checked here.
 """
 
@@ -23,23 +23,31 @@ Natives = list[dict[str, Json]]
 
 
 def write_message(message: Message, format: Format) -> Natives:  # noqa: A002
-    """One neutral message as the messages, contents or items that it is in a format: none where nothing can be said of
-    it, several where each of its results or calls stands alone."""
+    """Write one neutral message in a format.
+
+    Returns:
+        Messages, contents or items: none where the format cannot express it, several where each result or call is one.
+    """
     return _WRITERS[format][0](message)
 
 
 def write_messages(messages: Iterable[Message], format: Format) -> Natives:  # noqa: A002
-    """A history as a provider takes it, from wherever it comes: every call with an id of its own and every result with
-    that of its call, and for Anthropic and Gemini in turns, results first. What the system says at the beginning has
-    its place outside the messages there, and is left out."""
+    """Write a history in a form the provider accepts, whatever its source.
+
+    Every call gets a unique id and every result that of its call; for Anthropic and Gemini messages are merged into
+    turns, results first. For these two the leading system messages are left out, because they belong outside the
+    messages.
+    """
     return _WRITERS[format][1](messages)
 
 
 def user_message(format: Format, text: str) -> object:  # noqa: A002
+    """Return a user's message with one text, in a format."""
     return _said("user", text, format)
 
 
 def assistant_message(format: Format, text: str) -> object:  # noqa: A002
+    """Return an assistant's message with one text, in a format."""
     return _said("assistant", text, format)
 
 
@@ -70,4 +78,4 @@ _WRITERS: Mapping[Format, tuple[Callable[[Message], Natives], Callable[[Iterable
     Format.GEMINI: (write_gemini, write_all_gemini),
     Format.ULLAGE: (_write_neutral, _write_neutrals),
 }
-"""By format: who writes one message, and who a history."""
+"""By format: the functions that write one message and a history."""

@@ -1,8 +1,8 @@
 """Exact counts with the vocabulary of the model.
 
-The engine beneath the meter: splintr's tokenizers, each loaded when first asked for, or the pure-Python fallback where
-splintr has no wheel. Splintr is imported here and nowhere else. It holds the interpreter's lock while it works, so a
-thread would not help an event loop: long texts are counted in steps (`stitch`), or in another process (`worker`).
+The engine used by the meter: splintr's tokenizers, each loaded on first use, or the pure-Python fallback where splintr
+has no wheel. Splintr is imported here and nowhere else. It keeps the interpreter's lock while it works, so a thread
+would not relieve an event loop: long texts are counted in steps (`stepwise_count`), or in another process (`worker`).
 """
 
 import re
@@ -31,28 +31,29 @@ Counted = TypeVar("Counted", int, int | None)
 
 _PIECES_REACH = 16_384
 _WHOLE_REACH = 8_192
-"""Bytes in one step: splintr does 4 MB/s at the worst (one giant piece), and 2 to 5 MB/s where it merges over the
+"""Bytes in one step: splintr processes 4 MB/s at worst (one giant piece), and 2 to 5 MB/s where it merges over the
 whole text, so that a step of either takes a few milliseconds."""
 _AT_ONCE = 4_096
-"""Characters of a text that is one step."""
+"""The longest text, in characters, that is counted in one step."""
 _LONG = 1_000_000
-"""Characters above which no text is handed over in one call."""
+"""Characters above which a text is never counted in one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SplintrTokenizer:
-    """One of splintr's vocabularies, loaded."""
+    """A loaded vocabulary of splintr."""
 
     inner: "AnyTokenizer"
     split: Split | None
     reach: int
     leads: bool
-    """Whether it puts a space before every text."""
+    """Whether it puts a space before each text."""
     count: Callable[[str], int]
 
     def encode(self, text: str, *, inside: bool = False) -> Sequence[int]:
         if inside and self.leads:
-            # The space and the line end are a token each: no token of these vocabularies holds a line end and more.
+            # The space and the line end are one token each: no token of these vocabularies contains a line end and
+            # more.
             return self.inner.encode_ordinary("\n" + text)[2:]
         return self.inner.encode_ordinary(text)
 
@@ -65,7 +66,7 @@ class SplintrTokenizer:
 
 
 _BLOCK = "▁".encode()
-"""How SentencePiece spells a space; to its vocabularies the two are one."""
+"""SentencePiece's spelling of a space; its vocabularies treat the two as equal."""
 
 
 def _reach(vocabulary: Vocabulary) -> int:
@@ -78,9 +79,9 @@ def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     from splintr import Tokenizer as Splintr
 
     inner = Splintr.from_pretrained(vocabulary.name)
-    # Tables are built at the first word that is no token: now, and by the call that lets other threads run meanwhile.
+    # Encodes a first word that is not a token, which builds the tables now, in a call that lets other threads run.
     inner.encode_batch_flat(["xqzptlk"])
-    # SentencePiece vocabularies have more such tokens than they name, and gain nothing by the quicker call.
+    # SentencePiece vocabularies have more special tokens than they list, and gain nothing from the faster call.
     literals = {special[:2] for special in inner.special_tokens()} if inner.family == "BPE" else {""}
     return SplintrTokenizer(
         inner=inner,
@@ -92,10 +93,10 @@ def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
 
 
 def _splintr_counter(inner: "AnyTokenizer", literals: Sequence[str]) -> Callable[[str], int]:
-    """Counts by `encode_flat`, which is the quicker call but takes a special token written out in the text for the
-    token itself. `literals` are how such tokens begin: a text with none of them cannot hold one. The empty one is in
-    every text."""
-    # The rarer of the two characters is found sooner. The marks that are set around every text are no part of it.
+    """Return a counter that uses `encode_flat`, the faster call, which takes a special token written out in the text
+    for the token itself. `literals` are the beginnings of such tokens: a text without any of them is safe. The empty
+    literal is in every text."""
+    # Searching for the rarer of the two characters is faster. The marks around every text are not counted.
     rarer = tuple(("|" if "|" in literal else literal[:1], literal) for literal in literals)
     flat, ordinary, marks = inner.encode_flat, inner.encode_ordinary, len(inner.encode_ordinary(""))
 
@@ -110,16 +111,16 @@ def _splintr_counter(inner: "AnyTokenizer", literals: Sequence[str]) -> Callable
 
 @dataclass(slots=True, eq=False, repr=False)
 class BytePairEngine:
-    """Counts with whatever vocabularies its loader knows. Safe between threads; a vocabulary is loaded once."""
+    """Counts with the vocabularies that its loader knows. Safe between threads; a vocabulary is loaded once."""
 
     load: "Callable[[Vocabulary], Tokenizer]"
     vocabularies: Mapping[str, Vocabulary]
     loaded: "dict[str, Tokenizer]" = field(default_factory=dict[str, "Tokenizer"])
     begins_short: bool = False
-    """Whether short texts are counted without loading what is carried (`short_texts`)."""
+    """Whether short texts are counted without loading vocabularies that ship with the package (`ShortTexts`)."""
     worker: "CountWorker | None" = None
-    """What counts instead of a vocabulary that would have to be loaded; for a process that serves others. May be set
-    and unset at any time."""
+    """A worker that counts in place of a vocabulary that would have to be loaded; for a process that serves others. Can
+    be set and unset at any time."""
     _counters: dict[str, Callable[[str], int]] = field(default_factory=dict[str, Callable[[str], int]])
     _short: dict[str, ShortTexts] = field(default_factory=dict[str, ShortTexts])
     _lock: Lock = field(default_factory=Lock)
@@ -158,7 +159,7 @@ class BytePairEngine:
         return found
 
     def _worker_for(self, vocabulary: str) -> "CountWorker | None":
-        """The worker, where it is the one to ask: what is loaded here, or loads at once, is counted here."""
+        """Return the worker if it should count: vocabularies that are loaded here, or load at once, are used here."""
         facts = self.vocabularies[vocabulary]
         return None if facts.light or facts.name in self.loaded else self.worker
 
@@ -193,7 +194,7 @@ class BytePairEngine:
             return (yield from self.steps(vocabulary, text))
 
     def _loaded_aside(self, vocabulary: str) -> "Steps[Tokenizer]":
-        """The vocabulary, loaded by a thread while others have their turn: splintr lets them for most of the time."""
+        """Load a vocabulary in a thread, with yields meanwhile: splintr releases the lock for most of the time."""
         if self.vocabularies[vocabulary].name not in self.loaded:
             done = Event()
             Thread(target=self._try_to_load, args=(vocabulary, done), daemon=True).start()
@@ -203,13 +204,13 @@ class BytePairEngine:
 
     def _try_to_load(self, vocabulary: str, done: Event) -> None:
         try:
-            with suppress(Exception):  # whoever counts meets it again, and raises it
+            with suppress(Exception):  # the count that follows meets the error again, and raises it
                 self.tokenizer(vocabulary)
         finally:
             done.set()
 
     def tokenizer(self, vocabulary: str) -> "Tokenizer":
-        """The vocabulary, loaded. Call it ahead of time to spare the first count the load (0.1 to 0.5 s)."""
+        """Return the loaded vocabulary. Call it ahead of time to save the first count the load (0.1 to 0.5 s)."""
         facts = self.vocabularies[vocabulary]
         found = self.loaded.get(facts.name)
         if found is not None:
@@ -221,15 +222,20 @@ class BytePairEngine:
 
 
 def default_engine(*, begins_short: bool = True) -> BytePairEngine:
-    """Splintr with all vocabularies, loaded when texts are long or many; without splintr, Python with those the package
-    carries. Without `begins_short`, for a process that knows it has much to count, the first text loads splintr."""
+    """Return the default engine: splintr with all vocabularies, loaded when texts are long or many; without splintr,
+    Python with the vocabularies that ship with the package.
+
+    Args:
+        begins_short: Whether short texts are counted before splintr is loaded. Pass False in a process that will count
+            much: the first text then loads splintr.
+    """
     if find_spec("splintr") is not None:
         return BytePairEngine(load_splintr, VOCABULARIES, begins_short=begins_short)
     return BytePairEngine(load_python, {name: VOCABULARIES[name] for name in CARRIED})
 
 
 def mended(text: str) -> str:
-    """The text with surrogates joined where two make a character, and else replaced by U+FFFD, as tiktoken does."""
+    """Return the text with surrogate pairs joined and unpaired ones replaced by U+FFFD, as tiktoken does."""
     return re.sub(_LONE, "\ufffd", text).encode("utf-16", "surrogatepass").decode("utf-16")
 
 
@@ -237,18 +243,18 @@ def mended(text: str) -> str:
 _LONE = "[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]"
 _NOT_IN_A_PAIR = "(?<![\ud800-\udbff])|(?![\udc00-\udfff])"
 _STARTER = "[\x00-\x7f\u4e00-\u9fff\uac00-\ud7a3]"
-"""Characters that never compose with what stands before them."""
+"""Characters that never compose with the character before them."""
 
 
 def _at_once(tokenizer: "Tokenizer") -> Callable[[str], int]:
-    """In one call, except for a long text: there, and earlier where merging goes over the whole text, slices are faster
-    or as fast, need no memory for all tokens at once, and let a Ctrl-C in."""
+    """Return a counter that counts in one call, except for long texts. For these, and for shorter ones where merging
+    covers the whole text, slices are as fast or faster, need no memory for all tokens at once, and allow a Ctrl-C."""
     most, plain = tokenizer.reach if tokenizer.split is None else _LONG, tokenizer.count
     return lambda text: plain(text) if len(text) <= most else drain(_count_steps(tokenizer, text))
 
 
 def _count_steps(tokenizer: "Tokenizer", text: str) -> Steps[int]:
-    # Who counts short texts is spared the import.
+    # Imported here because short texts do not need it.
     from .stepwise_count import count_steps
 
     return count_steps(tokenizer, text)
@@ -278,7 +284,7 @@ def _composed(text: str) -> str:
 
 
 def _changed(change: Callable[[str], str], text: str, between: str) -> Steps[str]:
-    """The text with a change made in steps, which is the same as at once if cut where `between` matches."""
+    """Apply a change in steps; the result is the same as at once if the text is cut where `between` matches."""
     parts, pattern = list[str](), re.compile(between)
     start = 0
     while start < len(text):

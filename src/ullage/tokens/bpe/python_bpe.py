@@ -1,25 +1,21 @@
 """Byte-pair encoding in Python, over ranks that are mapped into memory.
 
-It counts short texts until splintr is loaded (`short_texts`), and all texts where splintr has no wheel. Exact like
-splintr, at a megabyte a second for new text and several for ordinary text; a giant piece goes through a heap, at some
-seconds a megabyte.
+It counts short texts until splintr is loaded (`ShortTexts`), and all texts where splintr has no wheel. It is as exact
+as splintr, at a megabyte a second for new text and several for ordinary text; a giant piece is merged with a heap, at
+some seconds a megabyte.
 
-Ranks of a vocabulary's tokens, looked up in a file that is mapped into memory.
-
-Nothing is read ahead: opening a table takes microseconds, and the pages that are touched are shared by all processes.
-`scripts/build_vocabularies.py` writes the files.
+`RankTable` looks up the ranks of a vocabulary's tokens in a memory-mapped file. Nothing is read ahead: opening a table
+takes microseconds, and the pages in use are shared by all processes. `scripts/build_vocabularies.py` writes the files.
 
 A file is a header (`_HEADER`: magic, number of slots, number of bytes of all tokens), the slots, and the tokens in the
 order of their ranks, each as one byte of length and its bytes. The slots are a hash table with open addressing, a power
-of two of 32-bit words in little-endian order. The lower bits of a token's CRC-32 say where to look first; a word holds
-the 11 upper bits of it and the place of the token's first byte among the tokens, and 0 is an empty slot.
+of two of 32-bit words in little-endian order. The lower bits of a token's CRC-32 give the first slot to examine; a word
+has the 11 upper bits of it and the position of the token's first byte among the tokens, and 0 is an empty slot.
 
-Counting before the engine is loaded.
-
-Splintr takes 0.1 to 0.3 s and some 40 MB to load a vocabulary, and holds the interpreter's lock meanwhile. A process
-that counts a few definitions and replies is done sooner without it: short texts are counted in Python, over ranks that
-are mapped and not loaded, until one is long or until there were many. A process with a worker (`worker`) asks that for
-long texts instead, and never loads the engine itself unless the worker fails.
+`ShortTexts` counts before the engine is loaded. Splintr takes 0.1 to 0.3 s and some 40 MB to load a vocabulary, and
+keeps the interpreter's lock meanwhile. A process that counts a few definitions and replies finishes sooner without it:
+short texts are counted in Python, until one is long or there were many. A process with a worker (`worker`) passes long
+texts to it instead, and never loads the engine itself unless the worker fails.
 """
 
 import sys
@@ -59,11 +55,11 @@ _MAGIC = b"ULRANKS1"
 _PLACE_BITS = 21
 _PLACE = (1 << _PLACE_BITS) - 1
 _SPARSENESS = 2
-"""Slots for each token, at least."""
+"""Least number of slots for each token."""
 
 
 class RankTable(Mapping[bytes, int]):
-    """Token to rank. A rank here is the token's place in the file: ordered as ranks are, and with gaps."""
+    """Ranks by token. A rank here is the token's position in the file: in the order of ranks, with gaps."""
 
     __slots__ = ("_base", "_map", "_mask", "_size", "_slots")
 
@@ -98,7 +94,7 @@ class RankTable(Mapping[bytes, int]):
         return found
 
     def __iter__(self) -> Iterator[bytes]:
-        """The tokens in the order of their ranks."""
+        """Yield the tokens in the order of their ranks."""
         held, place, end = self._map, self._base, self._base + self._size
         while place < end:
             after = place + 1 + held[place]
@@ -109,7 +105,7 @@ class RankTable(Mapping[bytes, int]):
         return sum(1 for _ in self)
 
     def width(self, rank: int) -> int:
-        """Bytes of the token of that rank."""
+        """Return the number of bytes of the token with this rank."""
         return self._map[self._base + rank - 1]
 
 
@@ -120,12 +116,13 @@ def _swapped(words: memoryview) -> "array[int]":
 
 
 def format_published(tokens: Iterable[bytes]) -> bytes:
-    """The tokens as OpenAI publishes them and tiktoken reads them: each in base64, with its rank, on a line."""
+    """Return the tokens in the format that OpenAI publishes and tiktoken reads: each in base64, with its rank, on a
+    line."""
     return b"".join(b"%s %d\n" % (b2a_base64(token, newline=False), rank) for rank, token in enumerate(tokens))
 
 
 def pack_table(tokens: Iterable[bytes]) -> bytes:
-    """The contents of a file for these tokens, which come in the order of their ranks."""
+    """Return the contents of a file for these tokens, given in the order of their ranks."""
     places: dict[bytes, int] = {}
     packed = bytearray()
     for token in tokens:
@@ -150,14 +147,14 @@ CARRIED = ("cl100k_base", "o200k_base", "o200k_harmony")
 _DATA = __file__.removesuffix("python_bpe.py") + "data"
 _REACH = 4_096
 _SHORT = 128
-"""Bytes up to which searching all pairs for the next merge beats keeping a heap."""
+"""Bytes up to which searching all pairs for the next merge is faster than a heap."""
 _REMEMBERED = 65_536
-"""Pieces whose counts are kept; then all are forgotten."""
+"""Pieces whose counts are cached; when full, the cache is cleared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PythonTokenizer:
-    """One vocabulary."""
+    """A vocabulary for counting in Python."""
 
     ranks: RankTable
     split: Split
@@ -169,7 +166,8 @@ class PythonTokenizer:
         return self._count(text, kinds(text))
 
     def count_surely(self, text: str) -> int | None:
-        """The same, and None where splintr counts otherwise: to it, a long s after an apostrophe is no contraction."""
+        """Return the count, or None where splintr counts differently: it does not treat a long s after an apostrophe as
+        a contraction."""
         text.encode()
         seen = kinds(text)
         return None if "'f" in seen else self._count(text, seen)
@@ -214,7 +212,7 @@ def load_python(vocabulary: Vocabulary) -> PythonTokenizer:
 
 
 def read_tokens(name: str) -> tuple[bytes, ...]:
-    """A carried vocabulary's tokens in the order of their ranks."""
+    """Return the tokens of a vocabulary that ships with the package, in the order of their ranks."""
     return tuple(_table(name))
 
 
@@ -223,7 +221,7 @@ def _table(name: str) -> RankTable:
 
 
 def merge_short(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
-    """The tokens of a piece. The rank of each pair is kept, and those beside a merge are looked up again."""
+    """Return the tokens of a piece. The rank of each pair is stored, and those beside a merge are looked up again."""
     get, never = ranks.get, 1 << 32
     ends = list(range(len(piece) + 1))
     pairs = [get(piece[at : at + 2], never) for at in range(len(piece) - 1)]
@@ -241,12 +239,12 @@ def merge_short(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
 
 
 def merge_long(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
-    """The same, with the pairs in a heap and the parts in a linked list."""
+    """Return the tokens of a piece, with the pairs in a heap and the parts in a linked list."""
     from heapq import heapify, heappop, heappush
 
     size = len(piece)
     end = list(range(1, size + 1))
-    """Where the part that begins at an index ends; 0 once it is merged into the one before it."""
+    """End of the part that begins at an index; 0 once it is merged into the one before it."""
     before = list(range(-1, size - 1))
     pairs = [(rank, at) for at in range(size - 1) if (rank := ranks.get(piece[at : at + 2])) is not None]
     heapify(pairs)
@@ -271,15 +269,15 @@ def merge_long(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
 
 
 LONG = 16_384
-"""Characters of a text for which the engine is loaded."""
+"""Characters of a text from which the engine is loaded."""
 MANY = 500_000
-"""Characters of all texts after which a thread loads it: counting them took as long as loading takes."""
+"""Characters of all texts after which a thread loads the engine: counting them took as long as loading takes."""
 _WORTH_ASKING = 4_096
-"""Characters of a text that a worker which has loaded the vocabulary counts sooner, its way there and back included."""
+"""Characters of a text above which a worker with a loaded vocabulary is faster, including the transfer."""
 
 
 class ShortTexts:
-    """Counts short texts without the engine, and everything with it once it is loaded."""
+    """Counts short texts in Python, and all texts with the engine once it is loaded."""
 
     __slots__ = ("_load", "_loaded", "_loading", "_name", "_seen", "_tokenizer", "_worker")
 
@@ -291,8 +289,14 @@ class ShortTexts:
         name: str = "",
         worker: "Callable[[], CountWorker | None]" = lambda: None,
     ) -> None:
-        """`load` gives the engine's counter; it may take long. `worker` is what a text is given to instead, by the name
-        of the vocabulary."""
+        """Create a counter.
+
+        Args:
+            tokenizer: Counts short texts.
+            load: Returns the engine's counter; can take long.
+            name: The vocabulary's name, for the worker.
+            worker: Returns a worker that counts long texts in place of the engine, or None.
+        """
         self._tokenizer = tokenizer
         self._load = load
         self._name = name
@@ -315,8 +319,8 @@ class ShortTexts:
         return self._loaded(text)
 
     def try_count(self, text: str) -> int | None:
-        """Tokens of a text that is counted in Python, for which nothing is waited; None where another must count it:
-        the engine is loaded, the text is long, a worker counts it sooner, or splintr counts it otherwise."""
+        """Return the tokens of a text if it can be counted in Python without waiting. None where another must count it:
+        the engine is loaded, the text is long, a worker is faster, or splintr counts it differently."""
         if self._loaded is not None or len(text) > LONG:
             return None
         worker = self._worker() if len(text) > _WORTH_ASKING else None

@@ -1,15 +1,14 @@
 """Splits text into the pieces that byte-pair merging works on.
 
-Byte-pair merging never crosses a piece. The rules are those that splintr exports (`*_PATTERN`), rewritten over the
-kinds of `characters`; DeepSeek's three stages are folded into one pattern. Differential tests hold them to the engine.
+Byte-pair merging never crosses the boundary of a piece. The rules are those that splintr exports (`*_PATTERN`),
+rewritten over kinds of characters; DeepSeek's three stages are combined into one pattern. Differential tests compare
+them with the engine.
 
-Characters as the split rules of tokenizers see them.
-
-The split rules of all vocabularies speak of letters, marks, numbers, white space and the rest. `kinds` spells a text in
-kinds, one ASCII character for each character, so that a rule becomes a small pattern of the standard `re` instead of a
-table of Unicode ranges; a kind is looked up when first met. The table (`unicode_kinds`) is of the tokenizers' Unicode
-version, so that counts do not depend on the version that this Python has. What that version does not assign is a symbol
-to OpenAI's tokenizers; others may have a newer version. How a text is split: `split`.
+The split rules of all vocabularies distinguish letters, marks, numbers, white space and other characters. `kinds`
+writes a text as kinds, one ASCII character for each character, so that a rule becomes a small pattern of the standard
+`re` instead of a table of Unicode ranges; a kind is looked up on first use. The table (`unicode_kinds`) has the
+tokenizers' Unicode version, so that counts do not depend on Python's. OpenAI's tokenizers treat a character that this
+version does not assign as a symbol; others may have a newer version.
 
     A upper or title case       a lower case             o other letter            x mark
     B the same, not ASCII       b the same, not ASCII    h Han, U+4E00 to U+9FA5   y mark of the kana block
@@ -20,7 +19,7 @@ to OpenAI's tokenizers; others may have a newer version. How a text is split: `s
     c neither of all: control     - other punctuation or symbol                    z Han mark
                                                                                    ? not assigned
 
-Facts only. Who loads them: `bpe` (all), `fallback` (those of OpenAI).
+`Vocabulary` has the properties of each vocabulary; `engine` loads all of them, and `python_bpe` those of OpenAI.
 """
 
 import re
@@ -65,7 +64,7 @@ SYMBOL = "'/.-cqk?"
 
 
 class _Kinds(dict[int, str]):
-    """Code point to kind, filled as characters are met."""
+    """Kind of each code point, filled on first use."""
 
     def __missing__(self, code: int) -> str:
         kind = self[code] = RUN_KINDS[bisect_right(_run_ends(), code)]
@@ -74,7 +73,7 @@ class _Kinds(dict[int, str]):
 
 @cache
 def _run_ends() -> list[int]:
-    """The code point after each run, in order."""
+    """Return the code point after each run, in order."""
     return list(accumulate((int(length, 36) for length in RUN_LENGTHS.split(" ")), initial=len(ASCII)))[1:]
 
 
@@ -87,20 +86,21 @@ def kinds(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Split:
-    """One rule. `pattern` matches the pieces one after the other, leaving nothing out, in a text spelt in kinds."""
+    """The split rule of a tokenizer. `pattern` matches consecutive pieces, without gaps, in a text written as kinds."""
 
     source: str
-    """Of the pattern. Words and numbers come first, then the group `symbols`, then the group `white`."""
+    """Source of the pattern. Words and numbers come first, then the group `symbols`, then the group `white`."""
     words: tuple[str, ...]
-    """Sets of kinds: in a run of one set, where the piece ends does not depend on where in the run it began."""
+    """Sets of kinds. In a run of one set, the end of a piece does not depend on where in the run it began."""
     symbols: tuple[str, ...]
-    """The same for runs that are no words, from their third character on."""
+    """Sets of kinds as in `words`, for runs that are not words, from their third character on."""
     opening: str
-    """Kinds that may stand before a run of words in its piece."""
+    """Kinds that may come before a run of words in its piece."""
     word_tails: tuple[tuple[str, ...], ...]
-    """Ways in which an unfinished word may fill the end of a text after its first character: the kinds, last first."""
+    """Ways in which an unfinished word may fill the end of a text after its first character: the kinds, the last
+    first."""
     symbol_tails: tuple[tuple[str, ...], ...]
-    """The same for symbols."""
+    """Ways in which unfinished symbols may fill the end of a text."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -142,7 +142,8 @@ def _uncased(numbers: str, spaces: str = _SPACES) -> Split:
 
 
 def _cased(*, numbers: str, short: str, line_ends: str, han: str = "") -> Split:
-    """Upper case then lower case make a word; what has no case counts as both. `han`, if given, stands apart."""
+    """Return a rule in which upper case followed by lower case makes a word; letters without case count as both. `han`,
+    if given, is separate."""
     both = "".join(kind for kind in OTHER + MARK if kind not in han)
     symbols = "".join(kind for kind in SYMBOL if kind not in han)
     upper, lower = UPPER + both, LOWER + both
@@ -159,7 +160,8 @@ def _cased(*, numbers: str, short: str, line_ends: str, han: str = "") -> Split:
 
 
 def _deepseek() -> Split:
-    """Numbers are cut out first, then runs of Han and kana; the third rule sees what is left between them."""
+    """Return DeepSeek's rule. Numbers are separated first, then runs of Han and kana; the third rule applies to the
+    rest."""
     apart = NUMBER + _KANA_AND_HAN
     letters = "".join(kind for kind in LETTER + MARK if kind not in _KANA_AND_HAN)
     symbols = "'/.-k"
@@ -192,19 +194,19 @@ DEEPSEEK = _deepseek()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vocabulary:
-    """The facts of one vocabulary."""
+    """The properties of one vocabulary."""
 
     name: str
     split: Split | None = None
-    """How a text is split into pieces before merging; None where merging goes over the whole text (SentencePiece)."""
+    """The split into pieces before merging; None where merging covers the whole text (SentencePiece)."""
     leads: bool = False
-    """Whether a space is put before every text (SentencePiece's dummy prefix)."""
+    """Whether a space is put before each text (SentencePiece's dummy prefix)."""
     composed: bool = False
-    """Whether the text is first brought into Unicode's composed form (NFC)."""
+    """Whether the text is first normalised to Unicode's composed form (NFC)."""
     sliced: bool = True
     """Whether a long text may be counted in slices; else it is counted at once."""
     light: bool = False
-    """Whether it loads too fast (15 ms) to have a process for it."""
+    """Whether it loads so fast (15 ms) that a worker process is not needed."""
 
 
 _ALL = (
@@ -226,4 +228,4 @@ _ALL = (
 )
 _BY_NAME = {vocabulary.name: vocabulary for vocabulary in _ALL}
 VOCABULARIES: Mapping[str, Vocabulary] = {**_BY_NAME, "o200k_harmony": _BY_NAME["o200k_base"]}
-"""Harmony differs from o200k in its special tokens only, and those are plain text here."""
+"""Vocabularies by name. Harmony differs from o200k only in its special tokens, which are counted as plain text here."""

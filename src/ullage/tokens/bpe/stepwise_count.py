@@ -1,28 +1,29 @@
 r"""Counts long texts slice by slice.
 
-`next_stop` says where a slice that began at a piece's beginning may end. There are three kinds of places, each with
-its proof; the proofs speak of all the rules of `split` at once. A rule matches pieces from left to right, each as
-far as its first fitting alternative goes; it looks ahead only after white space (`\s+(?!\S)`, and cl100k's `\s+$`).
+`next_stop` finds where a slice that began at the start of a piece may end. There are three kinds of positions, each
+with its proof; the proofs cover all the rules of `split`. A rule matches pieces from left to right, each as far as
+its first matching alternative goes; it looks ahead only after white space (`\s+(?!\S)`, and cl100k's `\s+$`).
 
-1. A *seam* (`_SEAM`): two neighbours that no piece holds together, the first of which is not white space. A piece ends
-   between them whatever stands around, the left slice cannot see what it lost (nothing there looks ahead), and the
-   right slice begins where a piece begins. The one seam after white space is after a line end and before what is
-   neither white nor `/`: the piece there is all white space up to this line end, with or without what follows.
+1. A *seam* (`_SEAM`): two adjacent characters that are never in one piece, the first of which is not white space. A
+   piece ends between them whatever the context, the left slice is not affected by what was cut off (nothing there looks
+   ahead), and the right slice begins at the start of a piece. The one seam after white space is after a line end and
+   before what is neither white nor `/`: the piece there is all white space up to this line end, with or without what
+   follows.
 2. The end of a piece found by matching from the slice's beginning, in text that is all seen (`_settled`: no match that
    begins before that position can reach the end of what was looked at). The slice alone gives the same pieces if its
    last match does not look ahead, or ends in a line end, or is all the white space there is at the slice's end.
-3. Inside a giant piece (`open`). The next slice must then begin a little earlier and be stitched on: see `stitch`.
+3. Inside a giant piece (`open`). The next slice must then begin a little earlier and be stitched on: see `count_steps`.
    That needs three things: the slice is one piece; the true piece goes at least as far; and a match begun later in the
    run ends where the true piece ends. They hold in a run of one of `Split.words` (each set is on one side of the case
    rule, so its greedy parts take the same turn wherever they begin), of `Split.symbols` (two symbols in a row are never
-   the one character before a word, nor a contraction), of white space without line ends, and in any white space up
-   to a line end (`\s*[\r\n]+` takes all up to the last line end, from wherever it begins).
+   the one character before a word, nor a contraction), of white space without line ends, and in any white space up to a
+   line end (`\s*[\r\n]+` takes all up to the last line end, from wherever it begins).
 
-Where none is found within reach there is no stop, and the caller must reach further. That takes a run of many thousand
-characters that mixes what a rule holds together (upper case with caseless letters, symbols with combining marks, white
-space with line ends far apart; for DeepSeek, one word after a punctuation mark), or a character that Unicode 16 does
-not assign (some vocabularies have a newer version), or a long s after an apostrophe: a contraction to OpenAI's
-tokenizer, none to splintr.
+Where none is found within reach there is no stop, and the caller must extend the reach. That happens only for a run of
+many thousand characters that mixes what a rule keeps in one piece (upper case with caseless letters, symbols with
+combining marks, white space with line ends far apart; for DeepSeek, one word after a punctuation mark), or a character
+that Unicode 16 does not assign (some vocabularies have a newer version), or a long s after an apostrophe: a contraction
+to OpenAI's tokenizer, none to splintr.
 
 `count_steps` counts slice after slice and yields between them. Slices that end where a piece ends just add up. Slices
 inside one giant piece, and all slices of a vocabulary that merges over the whole text, overlap and are stitched.
@@ -36,8 +37,7 @@ and u were, each time, the best in all of xy, hence the best in tu: merging tu g
 as well, which it does not. (c) So a sequence of tokens in which each two neighbours are neighbours in some encoding is
 the encoding of its text. If two overlapping slices share a token at the same place, the first's tokens up to it and the
 second's tokens after it are such a sequence. The ranks may be any; scores (SentencePiece) do as well. A piece that is
-itself a token is looked up and not merged, but an open slice is longer than any token.
-"""
+itself a token is looked up and not merged, but an open slice is longer than any token."""
 
 import re
 from collections.abc import Sequence
@@ -52,11 +52,11 @@ __all__ = ["Stop", "Tokenizer", "count_steps", "next_stop"]
 class Stop(NamedTuple):
     end: int
     open: bool
-    """Whether the piece goes on after `end`."""
+    """Whether the piece continues after `end`."""
 
 
 _NEAR = 32
-"""How much of a slice is spelt in kinds first, in search of a seam; nearly every text has one there."""
+"""Characters at the end of a slice that are searched for a seam first; nearly every text has one there."""
 _CLEAR = "".join(sorted(set(LETTER)))
 _SEAM = re.compile(
     rf"[{_CLEAR}](?=[ ~\n1./\-c])"  # a letter, then neither letter, mark nor apostrophe
@@ -69,7 +69,7 @@ _SEAM = re.compile(
 
 
 def next_stop(text: str, start: int, reach: int, split: Split) -> Stop | None:
-    """Where the slice from `start` may end, at most `reach` characters on; None if there is no such place."""
+    """Return where the slice from `start` may end, at most `reach` characters on; None if there is no such position."""
     limit = start + reach
     if limit >= len(text):
         return Stop(len(text), open=False)
@@ -92,7 +92,7 @@ def _last_seam(text: str, start: int, end: int) -> int | None:
 
 
 def _last_piece(seen: str, split: Split) -> int:
-    """The end of the last piece that is certain and may end a slice; 0 if there is none."""
+    """Return the end of the last piece that is certain and may end a slice; 0 if there is none."""
     if not seen.strip("1"):
         return len(seen) // 3 * 3
     words, symbols, white = _settled(seen, split)
@@ -109,10 +109,10 @@ def _last_piece(seen: str, split: Split) -> int:
 
 
 def _settled(seen: str, split: Split) -> tuple[int, int, int]:
-    """Before which position a word, symbols, white space may begin without reaching the end of `seen`.
+    """Return the positions before which a word, symbols or white space can begin without reaching the end of `seen`.
 
-    A word is at most one character and what `word_tails` say, with three more for a contraction; symbols come after a
-    space. A rule tries words first, then symbols, then white space, so that a later one depends on those before.
+    A word is at most one character and what `word_tails` allow, with three more for a contraction; symbols come after a
+    space. A rule tries words first, then symbols, then white space, so that later positions depend on earlier ones.
     """
     words = [_strip(seen[: len(seen) - cut], tail) for tail in split.word_tails for cut in range(4)]
     symbols = [_strip(seen, tail) for tail in split.symbol_tails]
@@ -126,7 +126,8 @@ def _strip(seen: str, tail: tuple[str, ...]) -> int:
 
 
 def _inside(seen: str, split: Split) -> int:
-    """Where inside the giant piece that begins `seen` a slice may end; 0 if nowhere. Two characters stay in hand."""
+    """Return where a slice may end inside the giant piece that begins `seen`; 0 if nowhere. Two characters are kept in
+    reserve."""
     end = len(seen) - 2
     if not seen.strip(WHITE):
         return end if "\n" not in seen else seen.rindex("\n", 0) + 1
@@ -144,45 +145,46 @@ def _is_one_piece(seen: str, split: Split) -> bool:
 
 
 class Tokenizer(Protocol):
-    """One vocabulary, loaded."""
+    """A loaded vocabulary."""
 
     @property
     def split(self) -> Split | None:
-        """How it splits a text into pieces; None if it merges over the whole text."""
+        """The split of a text into pieces; None if merging covers the whole text."""
         ...
 
     @property
     def reach(self) -> int:
-        """How many bytes it may be given in one step."""
+        """The most bytes to encode in one step."""
         ...
 
     def count(self, text: str, /) -> int: ...
 
     def encode(self, text: str, *, inside: bool = False) -> Sequence[int]:
-        """The tokens; `inside` a longer text, without what the vocabulary puts before every text."""
+        """Return the tokens; with `inside`, of part of a longer text, without the prefix that the vocabulary puts
+        before each text."""
         ...
 
     def width(self, token: int) -> int:
-        """How many bytes of the text a token stands for."""
+        """Return the number of bytes of the text that a token covers."""
         ...
 
     def bytes_of(self, text: str) -> bytes:
-        """The text as its tokens spell it, without what is put before it."""
+        """Return the text in the bytes that its tokens have, without the prefix."""
         ...
 
 
 class _State(NamedTuple):
-    """How far a count has come."""
+    """The progress of a count."""
 
     start: int
     total: int
-    """Tokens of all that lies before `start`."""
+    """Tokens of everything before `start`."""
     overlap: tuple[int, ...] = ()
-    """Widths of the tokens that the slice before this one has from `start` on."""
+    """Widths of the tokens of the previous slice from `start` on."""
     previous: "_State | None" = None
-    """Where that slice began: to go back to, with a longer one, when the overlap turns out too short."""
+    """The state before that slice, to return to with a longer one if the overlap is too short."""
     reach: int = 0
-    """The length that slice was allowed."""
+    """The maximum length of that slice."""
 
 
 _OVERLAP = 16
@@ -190,7 +192,7 @@ _OVERLAP = 16
 
 
 def count_steps(tokenizer: Tokenizer, text: str) -> Steps[int]:
-    """The number of tokens of `text`, with a yield after every slice."""
+    """Return the number of tokens of `text`, with a yield after every slice."""
     usual = tokenizer.reach if text.isascii() else max(1, tokenizer.reach // 4)  # a character is up to four bytes
     state, reach = _State(0, 0), usual
     while state.start < len(text) or state.overlap:
@@ -213,7 +215,7 @@ def _next_stop(tokenizer: Tokenizer, text: str, start: int, reach: int) -> Stop 
 
 
 def _advance(tokenizer: Tokenizer, text: str, state: _State, stop: Stop, reach: int) -> _State | None:
-    """The state after one slice; None if the slice cannot be stitched to what lies before or after it."""
+    """Return the state after one slice; None if the slice cannot be joined to its neighbours."""
     part = text[state.start : stop.end]
     if not state.overlap and not stop.open:
         return _State(stop.end, state.total + tokenizer.count(part))
@@ -228,7 +230,8 @@ def _advance(tokenizer: Tokenizer, text: str, state: _State, stop: Stop, reach: 
 
 
 def _shared(tokenizer: Tokenizer, tokens: Sequence[int], overlap: tuple[int, ...]) -> tuple[int, int] | None:
-    """The first token that both slices have at the same place, counted from either's beginning, itself included."""
+    """Return the first token that both slices have at the same position, counted from the beginning of each,
+    inclusive."""
     mine, theirs, end, other_end = 0, 0, 0, 0
     while mine < len(tokens) and theirs < len(overlap):
         width, other = tokenizer.width(tokens[mine]), overlap[theirs]
@@ -242,7 +245,7 @@ def _shared(tokenizer: Tokenizer, tokens: Sequence[int], overlap: tuple[int, ...
 
 
 def _overlapping(tokenizer: Tokenizer, part: str, tokens: Sequence[int], skipped: int, before: _State) -> _State | None:
-    """The state that begins at one of the last tokens of an open slice, where a character begins."""
+    """Return the state that begins at one of the last tokens of an open slice, at the start of a character."""
     data = tokenizer.bytes_of(part)
     widths, size, best = list[int](), 0, (0, 0)
     enough = min(_OVERLAP, (len(tokens) - skipped) // 2)

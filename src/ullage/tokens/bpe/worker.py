@@ -1,12 +1,12 @@
 """Worker process that counts long texts for a gateway.
 
-Splintr holds the interpreter's lock while it loads a vocabulary: 20 to 150 ms for most, 400 ms for Gemma's. In a
-gateway every call of every server would wait for that. So a gateway has long texts counted by a process of its own,
-which also keeps the 40 MB of a vocabulary out of the gateway. It is started with the first long text and ended when
-nothing was asked for `IDLE` seconds. It reads its questions from a pipe and ends when the pipe does, hence also when
-the gateway is killed. Whatever goes wrong with it, the answer is None and the text is counted in this process.
+Splintr keeps the interpreter's lock while it loads a vocabulary: 20 to 150 ms for most, 400 ms for Gemma's. In a
+gateway every call of every server would wait for that. So a gateway counts long texts in a separate process, which also
+keeps the 40 MB of a vocabulary out of the gateway. The process is started for the first long text and ended after
+`IDLE` seconds without requests. It reads requests from a pipe and ends when the pipe is closed, hence also when the
+gateway is killed. If it fails in any way, the answer is None and the text is counted in the gateway.
 
-What the process does, and the form of questions and answers: `worker_process`.
+The process's program, and the format of requests and answers, are in `worker_process`.
 """
 
 import os
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 __all__ = ["CountWorker", "worker_command"]
 
 IDLE = 180.0
-"""Seconds without a question after which the process is ended."""
+"""Seconds without a request after which the process is ended."""
 _PATIENCE = 120.0
 """Seconds after which a process that does not answer is killed. A gigabyte is counted in less."""
 _MOST_FAILURES = 3
-"""After so many, no other process is started."""
+"""Failures after which no other process is started."""
 _PART = 1 << 20
-"""Characters that are encoded at once: a millisecond or two."""
+"""Characters that are encoded at once, in a millisecond or two."""
 _LEAVING = 1.0
-"""Seconds in which a process that was told to end must have ended."""
+"""Seconds in which a process must end after it is told to."""
 _PASSED_ON = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Of the environment: what an interpreter may need to start at all. The rest may hold secrets."""
+"""Environment variables that an interpreter may need to start. The others may contain secrets and are not passed on."""
 _PROGRAM = "import sys; sys.path[:0] = sys.argv[1:]; from ullage.tokens.bpe.worker_process import main; main()"
 
 
 def worker_command() -> list[str] | None:
-    """The command that starts a worker; None where there is no interpreter or no splintr to start."""
+    """Return the command that starts a worker; None where no interpreter or no splintr is available."""
     spec = find_spec("splintr")
     if not sys.executable or getattr(sys, "frozen", False) or spec is None or spec.origin is None:
         return None
@@ -62,7 +62,7 @@ class _Question:
 
 
 class CountWorker:
-    """Counts in another process, one question at a time. Safe between threads."""
+    """Counts in another process, one request at a time. Safe between threads."""
 
     def __init__(self, command: Callable[[], Sequence[str] | None] = worker_command, *, idle: float = IDLE) -> None:
         self._command = command
@@ -76,7 +76,7 @@ class CountWorker:
         self._owner = os.getpid()
 
     def is_ready(self, vocabulary: str) -> bool:
-        """Whether a process runs that has loaded the vocabulary."""
+        """Return whether a process is running that has loaded the vocabulary."""
         return vocabulary in self._loaded and self._owner == os.getpid()
 
     @property
@@ -86,11 +86,11 @@ class CountWorker:
         return None if process is None else process.pid
 
     def prepare(self, vocabulary: str) -> None:
-        """Have the vocabulary loaded, without waiting for it."""
+        """Load the vocabulary in the process, without waiting for it."""
         self._ask(vocabulary, "")
 
     def count(self, vocabulary: str, text: str) -> int | None:
-        """Tokens of the text; None where the process cannot tell. Blocks the calling thread."""
+        """Return the tokens of the text; None where the process failed. Blocks the calling thread."""
         question = self._ask(vocabulary, text)
         if not question.answered.wait(_PATIENCE):
             self._kill()
@@ -98,7 +98,7 @@ class CountWorker:
         return question.count
 
     def steps(self, vocabulary: str, text: str) -> Steps[int | None]:
-        """The same for an event loop: the steps wait for nothing themselves."""
+        """Count as `count` does, for an event loop: the steps themselves never block."""
         question, end = self._ask(vocabulary, text), time.monotonic() + _PATIENCE
         while not question.answered.is_set():
             yield question.answered
@@ -107,7 +107,7 @@ class CountWorker:
         return question.count
 
     def close(self) -> None:
-        """End the process; what it was asked just now is answered with None."""
+        """End the process; a request in progress is answered with None."""
         if self._owner != os.getpid():
             return
         with self._lock:
@@ -144,7 +144,7 @@ class CountWorker:
             process.kill()
 
     def _serve(self) -> None:
-        """In the thread: puts the questions to a process, as long as there are any."""
+        """Send the requests to a process, as long as there are any. Runs in the thread."""
         while True:
             try:
                 question = self._questions.get(timeout=self._idle)

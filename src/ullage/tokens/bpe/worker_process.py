@@ -1,6 +1,6 @@
 """The program of the worker process that counts long texts (`worker`).
 
-A question is the vocabulary's name and a line end, then the text in UTF-8 (lone surrogates included) in parts, each
+A request is the vocabulary's name and a line end, then the text in UTF-8 (unpaired surrogates included) in parts, each
 after its length in four bytes, then a length of zero. An answer is the count in eight bytes, or -1 for a failure.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["answer_questions", "main"]
 
 
 def answer_questions(source: IO[bytes], sink: IO[bytes], count: Callable[[str, str], int]) -> None:
-    """Answer every question until there are no more. `count` takes the name of a vocabulary and a text."""
+    """Answer every request until there are no more. `count` takes the name of a vocabulary and a text."""
     while line := source.readline():
         parts = list[bytes]()
         while size := int.from_bytes(source.read(4), "little"):
@@ -29,7 +29,8 @@ def answer_questions(source: IO[bytes], sink: IO[bytes], count: Callable[[str, s
 
 
 def main() -> None:  # pragma: no cover - in a process of its own
-    """Answer questions from standard input. What is printed besides goes nowhere, and not among the answers."""
+    """Answer requests from standard input. Anything else that is printed is discarded, so that it cannot mix with the
+    answers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is meant for the gateway, whose end ends this process too
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -1,11 +1,12 @@
 """Token counts of requests to Claude models.
 
-A definition costs what its JSON costs, written with spaces; a call is not JSON to Claude: each argument stands
-alone with its value as plain text. Caching marks, effort and sampling cost nothing. What Anthropic runs or fetches
-itself (search results, files, pages of a PDF) nobody else can weigh: such a part is estimated and says so.
+A tool definition costs what its JSON costs, written with spaces. A call is not JSON to Claude: each argument is written
+separately, with its value as plain text. Caching marks, effort and sampling cost nothing. Content that Anthropic runs
+or fetches itself (search results, files, pages of a PDF) cannot be counted from outside: such a part is estimated, and
+marked so.
 
-Figures only, and the model they hold for. Each was measured on recorded requests (1,444 of them, 2024 to 2026), after
-the text was counted with `calibrated`; what stands in Anthropic's documentation instead says so.
+`Frame` has the constants of each model. Each was measured on recorded requests (1,444 of them, 2024 to 2026), after the
+text was counted by calibration; figures from Anthropic's documentation are marked as such.
 """
 
 import re
@@ -38,43 +39,43 @@ __all__ = ["Frame", "frame_of", "hosted_tokens", "weigh"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The constants of one model."""
+    """The constants of one model, in tokens."""
 
     opening: int = 4
-    """Once a request."""
+    """Added once a request."""
     message: int = 3
     preamble: int = 496
-    """Once, where there are tools."""
+    """Added once where there are tools."""
     forced: int = 93
-    """Once, where the model must call a tool."""
+    """Added once where the model must call a tool."""
     alone: int = 0
-    """Once, where it must call just one."""
+    """Added once where the model must call exactly one tool."""
     tool: int = 8
-    """A definition, beside its JSON."""
+    """Added for each definition, to its JSON."""
     call: int = 22
     result: int = 17
     argument: int = 16
-    """An argument of a call, beside its name and value."""
+    """Added for each argument of a call, to its name and value."""
     parallel: int = 32
-    """A call (and its result) beside another in the same message."""
+    """Added for each call (and its result) beside another in the same message."""
     failed: int = 18
-    """A result marked as an error."""
+    """Added for a result marked as an error."""
     deferred: int = 0
-    """Once, where a definition is kept back until it is looked for; the definition itself costs nothing."""
+    """Added once where a definition is deferred until it is searched for; the definition itself costs nothing."""
     schema: int = 84
-    """Once, for a structured answer, beside its schema."""
+    """Added once for a structured answer, to its schema."""
     citations: int = 515
-    """Once, where documents are to be cited."""
+    """Added once where documents are to be cited."""
     document: int = 38
     budgeted: int = 28
-    """Once, where a thinking budget is set."""
+    """Added once where a thinking budget is set."""
     adaptive: int = 0
     keeps_thinking: bool = False
     """Whether thinking of earlier turns stays in the prompt."""
     long_edge: int = 1568
     most_of_image: int = 1600
     measured: bool = True
-    """Whether recordings of this very model were at hand."""
+    """Whether recordings of exactly this model were available."""
 
 
 _CLAUDE_4_5 = Frame()
@@ -124,7 +125,7 @@ _BY_FAMILY: Mapping[str, Frame] = {
 
 
 def frame_of(card: ModelCard) -> Frame:
-    """The constants of a model; of its nearest kin where it was never recorded."""
+    """Return the constants of a model; of the most closely related one if it was never recorded."""
     known = _BY_MODEL.get(card.id) or _BY_FAMILY.get(card.family)
     if known is not None:
         return known
@@ -144,37 +145,37 @@ _HOSTED: Mapping[str, int] = {
     "text_editor": 700,
     "computer": 735,
 }
-"""By the beginning of the type of a tool that Anthropic defines: what it adds beside the preamble."""
+"""Tokens that a tool defined by Anthropic adds to the preamble, by the beginning of its type."""
 
 
 def hosted_tokens(kind: str) -> int | None:
-    """What a tool of Anthropic's own adds to a prompt of Claude 4.5; None for one never seen."""
+    """Return the tokens that one of Anthropic's own tools adds for Claude 4.5; None for one never recorded."""
     return next((tokens for name, tokens in _HOSTED.items() if kind.startswith(name)), None)
 
 
 _DEFINITION = 0.962
-"""A definition's tokens, to those of its JSON counted as text."""
+"""Ratio of a definition's tokens to those of its JSON counted as text."""
 _SCHEMA = 1.49
-"""The same for the schema of an answer, of which more is made."""
+"""Ratio for the schema of an answer, which costs more than its text."""
 _THINKING = 9
 _SIGNATURE = 0.2
-"""Tokens of thinking, a character of its signature: what is left to go by where the text is withheld."""
+"""Tokens of thinking per character of its signature: the only measure where the text is withheld."""
 _PAGE = 1600
-"""A page of a PDF is seen as an image and read as text too; the text comes on top."""
+"""Tokens of a PDF page as an image; the page is read as text too, and the text is added."""
 _INTERLEAVED = 155
-"""What thinking between calls adds once, where a header of the request asks for it."""
+"""Added once for thinking between calls, where a header of the request enables it."""
 _READ_PAGE = 60
-"""A page of a PDF that is read as text only; in recorded requests there was little text on one."""
+"""Tokens of a PDF page that is read as text only; pages in recorded requests had little text."""
 _FETCHED = 65_000
-"""How much a search may add before the model answers."""
+"""The most that a search may add before the model answers."""
 _REMOTE = 2700
-"""What one remote MCP server of three tools cost; others may cost anything."""
+"""Tokens of the one remote MCP server recorded, with three tools; others may cost any number."""
 _NEWER = 1.35
-"""What Anthropic's own tools cost more of under the newer tokenizer; seen on three of them only."""
+"""Factor for Anthropic's own tools under the newer tokenizer; measured on three of them only."""
 
 
 def weigh(request: Request, match: Match, count: CountText) -> Weight:
-    """The weight of a request to a Claude model, in whichever format it was written."""
+    """Return the weight of a request to a Claude model, in whichever format it was written."""
     scale = _Scale(
         frame=frame_of(match.card),
         count=count,
@@ -198,13 +199,13 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """Weighs the pieces of one request."""
+    """Weighs the parts of one request."""
 
     frame: Frame
     count: CountText
     newer: bool
     reads_only: bool
-    """Whether the host gives documents to the model as their text, and not as pictures of their pages too."""
+    """Whether the host passes documents to the model as text only, without images of their pages."""
     tools: Mapping[str, ToolDefinition]
 
     def message(self, message: Message, *, framed: bool, thinks: bool) -> Count:
@@ -230,7 +231,7 @@ class _Scale:
                 return self.unknown(value)
 
     def thinking(self, part: Thinking) -> Count:
-        """Thinking that stays: what is shown of it may be a summary, and its signature is longer than it."""
+        """Weigh thinking that stays in the prompt: the visible text may be a summary, and its signature is longer."""
         shown = _THINKING + (self.count(part.text).tokens if part.text else 0)
         return _fixed(max(shown, _SIGNATURE * len(part.signature or "") - 40), 0.3, Method.ESTIMATED)
 
@@ -263,7 +264,7 @@ class _Scale:
         return _fixed(self.frame.tool, 0.0) + _scaled(self.count(_json(shown)), _DEFINITION)
 
     def hosted(self, raw: Mapping[str, Json]) -> Count:
-        """A tool that Anthropic defines or runs; one that is kept back until it is looked for costs nothing yet."""
+        """Weigh a tool that Anthropic defines or runs; a deferred one costs nothing yet."""
         if raw.get("defer_loading"):
             return ZERO
         kind = raw.get("type")
@@ -275,7 +276,8 @@ class _Scale:
         return Count(tokens=tokens, method=Method.ESTIMATED, low=tokens * 2 // 3, high=tokens + reach)
 
     def unknown(self, value: Json) -> Count:
-        """What is said about a document, or which tools were found (each is then shown whole); else JSON."""
+        """Weigh the fields of a document, or the tools that a search found (each is then shown in full); anything else
+        as JSON."""
         about = value.get("document") if isinstance(value, dict) else None
         if isinstance(about, dict):
             titles = [text for key in ("title", "context") if isinstance(text := about.get(key), str) and text]
@@ -292,7 +294,7 @@ class _Scale:
 
 
 def _of_settings(request: Request, frame: Frame) -> Count:
-    """What thinking, citing and budgets add once."""
+    """Return what thinking, citations and budgets add once."""
     thinking, config = request.settings.get("thinking"), request.settings.get("output_config")
     kind = thinking.get("type") if isinstance(thinking, dict) else None
     tokens = {"enabled": frame.budgeted, "adaptive": frame.adaptive}.get(str(kind), 0)
@@ -305,7 +307,8 @@ def _of_settings(request: Request, frame: Frame) -> Count:
 
 
 def _of_servers(request: Request) -> Count:
-    """The tools of remote MCP servers, whose definitions Anthropic fetches; where toolsets are listed, they weigh."""
+    """Weigh the tools of remote MCP servers, whose definitions Anthropic fetches; where toolsets are listed, those are
+    weighed."""
     servers = request.settings.get("mcp_servers")
     listed = any(tool.hosted is not None and "mcp_server_name" in tool.hosted for tool in request.tools)
     if not isinstance(servers, list) or listed:
@@ -326,12 +329,12 @@ def _of_tools(request: Request, frame: Frame) -> Count:
 
 
 def _is_turn(message: Message, format: Format) -> bool:  # noqa: A002
-    """Whether a message is framed; a system message among OpenAI's joins the system prompt instead."""
+    """Return whether a message is framed; a system message in OpenAI's format joins the system prompt instead."""
     return format is Format.ANTHROPIC or message.role not in ("system", "developer")
 
 
 def _current_turn(messages: tuple[Message, ...]) -> int:
-    """Where the turn under way begins: after the last message in which the user said something new."""
+    """Return the start of the current turn: after the last message in which the user wrote something new."""
     for at in range(len(messages) - 1, -1, -1):
         if messages[at].role == "user" and not any(isinstance(part, ToolResult) for part in messages[at].parts):
             return at
@@ -339,7 +342,7 @@ def _current_turn(messages: tuple[Message, ...]) -> int:
 
 
 def _cites(holder: Message | ToolResult) -> bool:
-    """Whether a document or a search result in it asks to be cited."""
+    """Return whether a document or a search result in it requests citations."""
     for part in holder.parts:
         if isinstance(part, ToolResult) and _cites(part):
             return True
@@ -352,7 +355,7 @@ def _cites(holder: Message | ToolResult) -> bool:
 
 
 def _referred(value: Json) -> Iterator[str]:
-    """The names of the tools that a search found."""
+    """Yield the names of the tools that a search found."""
     if isinstance(value, dict):
         name = value.get("tool_name")
         if isinstance(name, str):
@@ -365,7 +368,8 @@ def _referred(value: Json) -> Iterator[str]:
 
 
 def _arguments(arguments: str) -> Iterator[tuple[str, str]]:
-    """The names and values of a call's arguments, as Claude sees them; text that is no JSON object is one value."""
+    """Yield the names and values of a call's arguments, as Claude sees them; text that is not a JSON object is one
+    value."""
     try:
         value: Json = loads(arguments) if arguments else {}
     except ValueError:
@@ -386,7 +390,7 @@ def _json(value: Json) -> str:
 
 
 def _pages(data: str) -> int | None:
-    """The pages of a PDF given in base64, where its page objects can be seen."""
+    """Return the number of pages of a PDF in base64, where its page objects are visible."""
     try:
         return len(_PAGE_OBJECT.findall(a2b_base64(data))) or None
     except ValueError:

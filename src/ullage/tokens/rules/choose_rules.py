@@ -1,7 +1,7 @@
-"""Chooses the rules that weigh a request.
+"""Chooses the rule that weighs a request.
 
-The rule goes by the model, not by the format the request is written in: Claude behind an OpenAI-compatible address
-is weighed as Claude. What the rules say is in one file a provider.
+The rule depends on the model, not on the format of the request: Claude behind an OpenAI-compatible API is weighed as
+Claude. The rules are in one file a provider.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ __all__ = ["rule_of"]
 
 _RULES: Mapping[str, Rule] = {"openai": weigh_openai, "anthropic": weigh_anthropic, "google": weigh_gemini}
 _OPEN_FAMILIES = frozenset({"gpt-oss", "gemma"})
-"""Open models of makers that have a rule of their own for the closed ones."""
+"""Open models of makers whose closed models have a rule of their own."""
 
 
 def rule_of(match: Match) -> Rule:

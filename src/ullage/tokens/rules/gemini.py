@@ -1,33 +1,31 @@
 """Token counts of requests to Gemini models.
 
-On AI Studio every turn costs its text and one token, the system instruction being a turn; on Vertex, and for Gemini
-1.5 and 2.0 anywhere, just its text. How tools, calls and responses are written before they are counted,
-`gemini_python` and `gemini_tools` know. A schema for the answer is free (before 2.5 a `responseSchema` was not).
+On AI Studio every turn costs its text and one token, the system instruction being a turn; on Vertex, and for Gemini 1.5
+and 2.0 anywhere, only its text. A schema for the answer is free (before 2.5 a `responseSchema` was not).
 
-What Google alone can see makes a request an estimate: thoughts behind signatures, media whose length is not in the
-request, a cache, and what its own tools bring into the prompt.
+Content that only Google can see makes a request an estimate: thoughts behind signatures, media whose length is not in
+the request, a cache, and what Google's own tools add to the prompt.
 
-Pictures follow `image`. Of the others only the size in bytes can be seen here, not the seconds or pages that Google
-counts, so those are estimates: of 32 tokens a second of sound and 258 a page before Gemini 3, 25 and 530 since (both as
-reported on recorded requests). A document that is text is simply counted as text.
+Media: images follow `images`. Of other media only the size in bytes is visible here, not the seconds or pages that
+Google counts, so those are estimates: 32 tokens a second of audio and 258 a page before Gemini 3, 25 and 530 since
+(both as reported on recorded requests). A document that is text is counted as text.
 
-The request carries thoughts sealed: an opaque signature whose length is all that can be seen. Both rules were fitted to
-what recorded requests weighed beyond everything else in them. A made-up signature, as clients send in place of one they
-lost, weighs nothing.
+Thoughts: the request contains them encrypted, as an opaque signature of which only the length is visible. Both rules
+were fitted to the tokens of recorded requests beyond everything else in them. A made-up signature, as clients send in
+place of one they lost, costs nothing.
 
-As Python: a function signature with a docstring, nested objects as dataclasses before it, a call as a `print` of the
-function, a response as a dictionary. Found by rebuilding the text until its count agreed with the reported one, on all
-of 60 different sets of declarations in recorded requests to AI Studio. Nothing is counted here.
+Tools, calls and responses are written as text before they are counted, in one of three ways:
 
+- As Python, for Gemini 2.5 on AI Studio: a function signature with a docstring, nested objects as dataclasses before
+    it, a call as a `print` of the function, a response as a dictionary. This was found by rebuilding the text until its
+    count agreed with the reported one, on all of 60 different sets of declarations in recorded requests to AI Studio.
 - In braces, from Gemini 3 on at AI Studio, and so Gemma 4: `declaration:name{…}`, keys in order and bare, a special
-  token on either side of every string. It agrees with the reported counts of all 36 recorded requests with tools and no
-  thoughts.
+    token on either side of every string. It agrees with the reported counts of all 36 recorded requests with tools and
+    no thoughts.
 - As mere words, before Gemini 2.5 and on Vertex: names and descriptions one after another, and a token for each type.
 
-Gemini 2.5 is shown Python, see `gemini_python`. Nothing is counted here.
-
-OpenAPI in capitals or in numbers, or JSON Schema with references: both are read here, and references that lead back to
-themselves are followed only so far. How a schema is then written is not known here.
+Schemas are OpenAPI with types in capitals or as numbers, or JSON Schema with references. Both are read, and recursive
+references are followed to a limited depth.
 """
 
 import re
@@ -85,11 +83,11 @@ __all__ = [
 ]
 
 _BYTES_A_SECOND = 16_000
-"""Of sound, in the middle of what was recorded (6,000 to 32,000)."""
+"""Bytes a second of audio: the median of recordings (6,000 to 32,000)."""
 
 
 def decoded(text: str) -> bytes:
-    """The bytes of base64 in either alphabet, padded or not; none where it is no base64."""
+    """Return the bytes of base64 in either alphabet, padded or not; empty where it is invalid."""
     plain = text.replace("-", "+").replace("_", "/")
     try:
         return b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -98,7 +96,7 @@ def decoded(text: str) -> bytes:
 
 
 def weigh_media(media: Media, version: tuple[int, int], resolution: str | None, count: CountText) -> Count:
-    """One part that is no text, for the Gemini of that version, at the resolution asked for."""
+    """Weigh a part that is not text, for this version of Gemini, at the requested resolution."""
     if media.kind == "image":
         size = image_size(media.data) if media.data else None
         family = "gemini-3" if version >= (3,) else f"gemini-{version[0]}.{version[1]}"
@@ -125,11 +123,11 @@ _UNSEEN = {
 """Least, usual and most tokens of a medium whose length is not in the request, before Gemini 3 and since."""
 
 MOST_SCHEMAS = 4_000
-"""Sub-schemas visited of one tool, so that references cannot multiply without end."""
+"""Most sub-schemas visited of one tool, so that references cannot multiply without limit."""
 _DEPTH = 5
-"""How many references deep a schema that refers back to itself is unrolled."""
+"""Depth to which a recursive schema is unrolled."""
 _NUMBERED = ("", "string", "number", "integer", "boolean", "array", "object")
-"""The protocol's enumeration, which some clients send as numbers."""
+"""The protocol's enumeration of types, which some clients send as numbers."""
 
 
 def object_of(value: Json) -> dict[str, Json]:
@@ -149,7 +147,7 @@ def text_of(value: Json) -> str:
 
 
 def kind_of(schema: Mapping[str, Json]) -> str:
-    """The type in lower case; of a list of types the first that is not null."""
+    """Return the type in lower case; of a list of types the first that is not null."""
     value = schema.get("type")
     if isinstance(value, list):
         value = next((item for item in value if item != "null"), "")
@@ -159,7 +157,7 @@ def kind_of(schema: Mapping[str, Json]) -> str:
 
 
 def is_familiar(schema: Json, keywords: frozenset[str]) -> bool:
-    """Whether a schema uses only these keywords."""
+    """Return whether a schema uses only these keywords."""
     if isinstance(schema, list):
         return all(is_familiar(item, keywords) for item in schema)
     if not isinstance(schema, dict):
@@ -170,7 +168,7 @@ def is_familiar(schema: Json, keywords: frozenset[str]) -> bool:
 
 
 def has_lone_enum(schema: Json) -> bool:
-    """Whether an enumeration of one value is anywhere in a schema."""
+    """Return whether the schema contains an enumeration of one value anywhere."""
     if isinstance(schema, list):
         return any(map(has_lone_enum, schema))
     if not isinstance(schema, dict):
@@ -187,7 +185,7 @@ class Unrolled:
         self._steps: Iterator[int] = iter(range(MOST_SCHEMAS))
 
     def resolve(self, schema: Mapping[str, Json]) -> dict[str, Json]:
-        """The schema with its reference replaced by what it names."""
+        """Return the schema with its reference replaced by the target."""
         reference = schema.get("$ref")
         if not isinstance(reference, str):
             return dict(schema)
@@ -195,7 +193,7 @@ class Unrolled:
         return {**object_of(self._definitions.get(reference.rpartition("/")[2])), **rest}
 
     def enter(self, schema: Mapping[str, Json]) -> bool:
-        """Whether this schema is to be written out; if so, `leave` it when that is done."""
+        """Return whether this schema is to be written out; if so, call `leave` when that is done."""
         reference = schema.get("$ref")
         name = reference if isinstance(reference, str) else ""
         again = bool(name) and name in self._open and sum(map(bool, self._open)) >= _DEPTH
@@ -212,16 +210,17 @@ _BAND = 0.25
 
 
 def no_thoughts(signature: str) -> Count:
-    """Models that do not think."""
+    """Weigh a signature for models that do not think."""
     del signature
     return ZERO
 
 
 def streamed_thoughts(signature: str) -> Count:
-    """Gemini 2.5: thoughts weigh something only where they were streamed, which shows in a short first chunk.
+    """Weigh a signature for Gemini 2.5: thoughts cost something only where they were streamed, which is visible in a
+    short first chunk.
 
-    About 34 bytes of each chunk are its seal, and 4.1 bytes of the rest a token (7 recorded signatures). Of bytes that
-    are no signature it cannot be told.
+    About 34 bytes of each chunk are its seal, and 4.1 bytes of the rest are a token (7 recorded signatures). For bytes
+    that are not a signature this is unknown.
     """
     data = decoded(signature)
     chunks = list(_chunks(data))
@@ -233,9 +232,9 @@ def streamed_thoughts(signature: str) -> Count:
 
 
 def sealed_thoughts(signature: str) -> Count:
-    """Gemini 3 and later: 0.277 tokens a byte after the first 79.
+    """Weigh a signature for Gemini 3 and later: 0.277 tokens a byte after the first 79.
 
-    Over 45 recorded requests the error is 4 % in the middle and 34 % at most.
+    Over 45 recorded requests the median error is 4 % and the largest 34 %.
     """
     data = decoded(signature)
     if not data:
@@ -246,7 +245,7 @@ def sealed_thoughts(signature: str) -> Count:
 
 
 def vertex_thoughts(signature: str) -> Count:
-    """Vertex: nothing on most recorded requests, and at most what AI Studio counts for a signature of that length."""
+    """Weigh a signature on Vertex: nothing on most recorded requests, and at most AI Studio's count for that length."""
     data = decoded(signature)
     high = max(0, round(_BYTE * (len(data) - _SEAL))) if data else 600
     return Count(tokens=0, method=Method.ESTIMATED, low=0, high=high)
@@ -257,7 +256,8 @@ _SEAL = 79
 
 
 def _chunks(data: bytes) -> Iterator[int]:
-    """The lengths of the fields of a message whose only field is number 1, repeated; nothing of any other bytes."""
+    """Yield the lengths of the fields of a message whose only field is number 1, repeated; empty for any other
+    bytes."""
     position = 0
     while position < len(data) - 1 and data[position] == 0x0A:
         size = shift = 0
@@ -280,7 +280,7 @@ PYTHON_KEYWORDS = frozenset(
 
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("'", "\\'"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
-"""One after the other, the first first: a table of letters takes twenty times as long for a long text."""
+"""Replacements in order: a translation table takes twenty times as long for a long text."""
 
 
 def python_call(name: str, arguments: Json) -> str:
@@ -295,7 +295,7 @@ def python_response(name: str, response: Json) -> str:
 def python_declaration(
     name: str, description: str, schema: Mapping[str, Json], response: Mapping[str, Json] | None = None
 ) -> str:
-    """The function, after the dataclasses that its nested objects and its response need."""
+    """Return the function, after the dataclasses that its nested objects and its response need."""
     writer = _Writer(schema)
     properties, required = object_of(schema.get("properties")), names_of(schema.get("required"))
     fields = [
@@ -309,7 +309,7 @@ def python_declaration(
 
 
 class _Writer:
-    """Writes types, and keeps the dataclasses that it had to make for them."""
+    """Writes types, and collects the dataclasses made for them."""
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
         self._unrolled = Unrolled(schema)
@@ -327,7 +327,7 @@ class _Writer:
         return f"{name}: {written}{value}"
 
     def returned(self, schema: Mapping[str, Json], path: tuple[str, ...]) -> str:
-        """The type of what the function answers with."""
+        """Return the type of the function's response."""
         return self._type(schema, path)
 
     def docstring(self, description: str, heading: str, properties: Mapping[str, Json]) -> str:
@@ -389,13 +389,14 @@ def _escaped(text: str) -> str:
 
 
 def _indent(text: str, width: int) -> str:
-    """The lines after the first, moved in; an empty line stays empty."""
+    """Return the text with the lines after the first indented, except empty ones."""
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * width + line if line.strip() else line for line in rest)])
 
 
 QUOTE = "\uffff"
-"""Stands in `braces` for the one special token that opens or closes a string; no character of any text."""
+"""Placeholder in the braces form for the special token that opens or closes a string; a character that no text
+contains."""
 
 BRACES_KEYWORDS = frozenset(
     {"type", "properties", "required", "description", "title", "enum", "items", "additionalProperties", "$schema"}
@@ -410,7 +411,7 @@ _GEMINI_TOOLS_UNSEEN = frozenset({"$defs", "definitions", "$schema", "$id", "add
 
 
 def braces(value: Json) -> str:
-    """Keys sorted and bare, strings between two `QUOTE`s."""
+    """Return a value with keys sorted and bare, and strings between two `QUOTE`s."""
     if isinstance(value, str):
         return f"{QUOTE}{value}{QUOTE}"
     if isinstance(value, dict):
@@ -421,7 +422,7 @@ def braces(value: Json) -> str:
 
 
 def schema_braces(schema: Mapping[str, Json]) -> dict[str, Json]:
-    """A schema as Google keeps it before it writes it in braces: types in capitals, references filled in."""
+    """Return a schema as Google stores it before it is written in braces: types in capitals, references resolved."""
     return _normal(schema, Unrolled(schema))
 
 
@@ -451,7 +452,7 @@ def _normal_value(key: str, value: Json, unrolled: Unrolled) -> Json:
 
 
 def schema_texts(schema: Mapping[str, Json], *, titles: bool = False) -> Iterator[str]:
-    """The words of a schema, and a one-token text for the type of each node."""
+    """Yield the words of a schema, and a one-token text for the type of each node."""
     if schema.get("type"):
         yield "1"
     for key in ("title", "format", "description", "default") if titles else ("format", "description", "default"):
@@ -469,7 +470,7 @@ def schema_texts(schema: Mapping[str, Json], *, titles: bool = False) -> Iterato
 
 
 def value_texts(value: Json) -> Iterator[str]:
-    """The words of a call's arguments or of a response; a number is one token."""
+    """Yield the words of a call's arguments or of a response; a number is one token."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -485,22 +486,22 @@ def value_texts(value: Json) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writing:
-    """How one generation of Gemini writes the things that are not text, each as texts to be counted."""
+    """How one generation of Gemini writes parts other than text, each as texts to be counted."""
 
     turn: int
     declaration: Callable[[ToolDefinition], Iterator[str]]
     call: Callable[[str, Json], Iterator[str]]
     response: Callable[[str, Json], Iterator[str]]
     marks: int
-    """Special tokens around each of them."""
+    """Special tokens around each part."""
     thoughts: Callable[[str], Count]
-    """What the thoughts behind a signature weigh."""
+    """Weighs the thoughts behind a signature."""
     hosted: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What the use of a tool that Google runs itself adds, mostly; those not named add nothing, mostly."""
+    """Tokens that the use of a tool of Google's usually adds; tools that are not listed usually add nothing."""
     band: float = 0.0
-    """The share within which counts lie, where another vocabulary answered now and then."""
+    """The share by which counts may be wrong, where another vocabulary was used occasionally."""
     familiar: frozenset[str] = frozenset()
-    """Keywords of a schema that are known to be written so; with others a tool is not said to be exact."""
+    """Keywords of a schema whose writing is confirmed; a tool with others is not marked as exact."""
 
 
 def weigh(request: Request, match: Match, count: CountText) -> Weight:
@@ -519,16 +520,16 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
 
 
 _CACHE = Count(tokens=0, method=Method.ESTIMATED, low=0, high=1_048_576)
-"""A cached prefix is part of the prompt and not of the request."""
+"""A cached prefix, which is part of the prompt and not of the request."""
 _HOSTED_AT_MOST = 600
 _VERTEX = re.compile("vertex|openrouter|zenmux")
-"""Vertex, and those who pass requests on to it: their counts are Vertex's."""
+"""Vertex, and hosts that forward requests to it: their counts are Vertex's."""
 _LARGEST_SEEN = 4_000
-"""Tokens of the largest tool in a recorded request; nobody knows where Google cuts larger ones short."""
+"""Tokens of the largest tool in a recorded request; the size from which Google truncates is unknown."""
 
 
 def _version(match: Match) -> tuple[int, int]:
-    """The number in the model's name; one without a number is an alias for the newest."""
+    """Return the number in the model's name; a name without one is an alias of the newest."""
     found = re.search(r"gemini-(\d+)(?:[.-](\d)(?!\d))?", f"{match.card.id} {match.card.family}")
     return (int(found[1]), int(found[2] or 0)) if found else (3, 0)
 
@@ -540,7 +541,7 @@ def _writing(match: Match, version: tuple[int, int]) -> _Writing:
 
 
 def _last_question(request: Request) -> int:
-    """Where the user last said or showed something: thoughts from before it are not shown to the model again."""
+    """Return the position of the user's last text or medium: earlier thoughts are not shown to the model again."""
     asked = [
         index
         for index, message in enumerate(request.messages)
@@ -551,7 +552,7 @@ def _last_question(request: Request) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Weighs one piece after another of one request."""
+    """Weighs the parts of one request."""
 
     writing: _Writing
     count: CountText
@@ -563,7 +564,7 @@ class _Scale:
         return self._loosely(total(parts) + Count.exact(self.writing.turn))
 
     def instruction(self, message: Message) -> Count:
-        """The system instruction, which is a turn where it claims a role, and else its text alone."""
+        """Weigh the system instruction, which is a turn where it has a role, and else its text alone."""
         named = self.request.format is not Format.GEMINI or "systemInstruction" in self.request.settings
         turn = Count.exact(self.writing.turn if named else 0)
         return self._loosely(total(self._part(part, thoughts=False) for part in message.parts) + turn)
@@ -581,7 +582,8 @@ class _Scale:
         )
 
     def _is_confirmed(self, tool: ToolDefinition) -> bool:
-        """Whether a tool is written in ways that agreed with the reported counts; as Python, two were a token off."""
+        """Return whether a tool is written in ways that agreed with the reported counts; as Python, two were a token
+        off."""
         schema: Json = dict(tool.schema)
         odd = self.writing.declaration is _python_tool and ("\n " in (tool.description or "") or has_lone_enum(schema))
         return not odd and is_familiar(schema, self.writing.familiar)
@@ -595,7 +597,7 @@ class _Scale:
         return config if isinstance(config, dict) else {}
 
     def _texts(self, texts: Iterator[str]) -> Count:
-        """The sum of the texts, each cut at its special tokens, and of those tokens."""
+        """Return the sum of the texts, each split at its special tokens, and of those tokens."""
         found = Count.exact(self.writing.marks)
         for text in texts:
             found += Count.exact(text.count(QUOTE)) + total(self.count(piece) for piece in text.split(QUOTE) if piece)
@@ -620,7 +622,7 @@ class _Scale:
                 return Count.within(self.count(text).tokens, 0.5, Method.ESTIMATED)
 
     def _result(self, result: ToolResult) -> Count:
-        """The response, which is the JSON text in front, and the media after it as in any message."""
+        """Weigh a response: its JSON text, then its media as in any message."""
         first, *rest = result.parts or (Text("{}"),)
         parsed = _parsed(first.text) if isinstance(first, Text) else {}
         response: Json = parsed if isinstance(parsed, dict) else {"result": parsed}
@@ -628,7 +630,7 @@ class _Scale:
         return written + total(self._part(part, thoughts=False) for part in rest)
 
     def _called(self, identity: str | None) -> str:
-        """The name of the call that a result answers, where the request is in a format that gives only its id."""
+        """Return the name of the call that a result answers, where the request's format gives only its id."""
         parts = (part for message in self.request.messages for part in message.parts)
         calls = (part.name for part in parts if isinstance(part, ToolCall) and part.id == identity)
         return next(calls, "")
@@ -650,7 +652,7 @@ def _python_tool(tool: ToolDefinition) -> Iterator[str]:
 
 
 def _response(tool: ToolDefinition) -> dict[str, Json] | None:
-    """The schema of what a function answers with, in either of its spellings."""
+    """Return the schema of the function's response, in either spelling."""
     response = tool.extra.get("response") or tool.extra.get("responseJsonSchema")
     return response if isinstance(response, dict) else None
 
@@ -664,7 +666,7 @@ def _braces_tool(tool: ToolDefinition) -> Iterator[str]:
 
 
 def _text_tool(tool: ToolDefinition) -> Iterator[str]:
-    """A schema that came as `parametersJsonSchema` is not counted on this path."""
+    """Yield the texts of a tool; a schema given as `parametersJsonSchema` is not counted on this path."""
     yield tool.name
     yield tool.description or ""
     if "parametersJsonSchema" not in tool.extra:

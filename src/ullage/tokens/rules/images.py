@@ -1,8 +1,8 @@
 """Token counts of images.
 
 The size is read from the first bytes of the image itself; no pixel is decoded. The rules are those of OpenAI's,
-Anthropic's and Google's documentation (2026-11); figures that were measured on recorded requests instead say so. An
-image behind an address has no size here and is weighed as one of the usual size, within a wide band.
+Anthropic's and Google's documentation (2026-11); figures measured on recorded requests instead are marked as such. The
+size of an image given by an address is unknown; it is weighed as one of the usual size, within a wide band.
 """
 
 from binascii import a2b_base64
@@ -19,23 +19,23 @@ Size = tuple[int, int]
 """Width and height in pixels."""
 
 _HEAD = 1 << 19
-"""Base64 characters looked at; a JPEG may carry long metadata before its size."""
+"""Base64 characters that are read; a JPEG may have long metadata before its size."""
 _USUAL: Size = (512, 512)
-"""Of an image that is not in the request; the middle of those recorded, most of which were tests."""
+"""Size assumed for an image that is not in the request: the median of those recorded, most of which were tests."""
 _LEAST = 8
 """Tokens of the smallest image in a recorded request to Claude."""
 _SMALLEST: Size = (32, 32)
 _LARGEST: Size = (1536, 4096)
-"""Between these lies an image of which nothing is known: no image costs less, and larger ones are scaled down."""
+"""An unknown image is between `_SMALLEST` and this: no image costs less, and larger ones are scaled down."""
 _GEMINI_3_IMAGE = 1095
-"""Measured: 1,085 to 1,102 on recorded requests; at most 1,120 by the documentation."""
+"""Tokens of an image. Measured: 1,085 to 1,102 on recorded requests; at most 1,120 by the documentation."""
 _MOST_TILES = 14
-"""Of one image in Gemini 2.0, on recorded requests."""
+"""Most tiles of one image in Gemini 2.0, on recorded requests."""
 _WHITESPACE = pattern(r"\s+")
 
 
 def image_size(data: str) -> Size | None:
-    """The size of a PNG, JPEG, GIF or WebP given in base64; None where the bytes tell none."""
+    """Return the size of a PNG, JPEG, GIF or WebP given in base64; None where it cannot be read."""
     head = _WHITESPACE.sub("", data[:_HEAD])
     try:
         content = a2b_base64(head[: len(head) // 4 * 4])
@@ -49,7 +49,7 @@ def image_size(data: str) -> Size | None:
 
 
 def openai_image(model: str, size: Size | None, detail: str | None) -> Count:
-    """An image in a request to an OpenAI model, by the tiles or the patches of that model."""
+    """Return the tokens of an image for an OpenAI model, by the model's tiles or patches."""
     for name, rule in _OPENAI_RULES.items():
         if model.startswith(name):
             return _weigh(rule, size, detail, sure=not rule.measured)
@@ -57,7 +57,8 @@ def openai_image(model: str, size: Size | None, detail: str | None) -> Count:
 
 
 def anthropic_image(size: Size | None, *, long_edge: int = 1568, most: int = 1600) -> Count:
-    """Area over 750, after the image is shrunk to its longest edge and to the most tokens an image may have."""
+    """Return the tokens of an image for Claude: its area over 750, after it is shrunk to the longest edge and to the
+    most tokens allowed."""
     width, height = size or _USUAL
     scale = min(1.0, long_edge / max(width, height))
     tokens = min(most, width * height * scale * scale / 750)
@@ -67,7 +68,8 @@ def anthropic_image(size: Size | None, *, long_edge: int = 1568, most: int = 160
 
 
 def gemini_image(family: str, size: Size | None, resolution: str | None = None) -> Count:
-    """An image in a request to Gemini: a fixed sum since Gemini 3, else 258 tokens, a tile of 768 pixels in 2.0."""
+    """Return the tokens of an image for Gemini: a fixed number since Gemini 3, else 258 tokens; in 2.0 for each tile of
+    768 pixels."""
     if family.startswith("gemini-3"):
         shares = {"low": 0.25, "medium": 0.5, "high": 1.0}
         share = next((value for key, value in shares.items() if key in (resolution or "").lower()), 1.0)
@@ -84,7 +86,7 @@ def gemini_image(family: str, size: Size | None, resolution: str | None = None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tiles:
-    """A price an image and a price a tile of 512 pixels, after fitting 2048 square and 768 on the short side."""
+    """Tokens an image and tokens a tile of 512 pixels, after fitting to 2048 square and 768 on the short side."""
 
     base: int
     tile: int
@@ -101,7 +103,7 @@ class _Tiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Patches:
-    """A price a patch of 32 pixels, the image being shrunk until it has at most `most` of them."""
+    """Tokens a patch of 32 pixels, after the image is shrunk until it has at most `most` of them."""
 
     factor: float
     most: int = 1536
@@ -138,7 +140,7 @@ _OPENAI_RULES: Mapping[str, _Tiles | _Patches] = {
     "gpt-5.6": _Patches(factor=1.32, most=2500, measured=True),
     "gpt-5": _Tiles(base=70, tile=140),
 }
-"""By the beginning of the model's name, the longer before the shorter."""
+"""Rules by the beginning of the model's name, the longer before the shorter."""
 
 
 def _weigh(rule: _Tiles | _Patches, size: Size | None, detail: str | None, *, sure: bool) -> Count:
@@ -158,7 +160,7 @@ def _gif(content: bytes) -> Size:
 
 
 def _webp(content: bytes) -> Size | None:
-    """The three kinds of WebP: extended, lossless and lossy."""
+    """Read the size from any of the three kinds of WebP: extended, lossless and lossy."""
     kind = content[12:16]
     if kind == b"VP8X":
         return int.from_bytes(content[24:27], "little") + 1, int.from_bytes(content[27:30], "little") + 1
@@ -172,7 +174,7 @@ def _webp(content: bytes) -> Size | None:
 
 
 def _jpeg(content: bytes) -> Size | None:
-    """Walks the segments to the one that starts the frame (0xC0 to 0xCF, less three that are something else)."""
+    """Read the size from the segment that starts the frame (0xC0 to 0xCF, except three with other meanings)."""
     place = 2
     while place + 9 <= len(content) and content[place] == 0xFF:
         marker = content[place + 1]

@@ -1,14 +1,14 @@
 """Token counts of requests to open models, by their chat templates.
 
-The host fills the model's chat template and counts the outcome with the model's own vocabulary. `chat_templates`
-knows the templates and how far they can be trusted; here the request is laid into one, piece by piece.
+The host fills the model's chat template and counts the result with the model's own vocabulary. A request is laid into
+the template here, part by part.
 
-A template is data: the texts around a message of each role, around tools, calls and results. Frames come from the
-templates published with the models; preambles are known by their length alone. Where a host differs from the model's
-own template the difference is a line in `_BY_HOST`. Every length was measured on recorded requests of that host.
+A `Template` is data: the texts around a message of each role, and around tools, calls and results. Frames come from the
+templates published with the models; of preambles only the length is known. Where a host differs from the model's own
+template, the difference is a line in `_BY_HOST`. Every length was measured on recorded requests of that host.
 
-Each writer makes the text that stands in the prompt. `MARK` stands in it for one special token, and so for a token that
-nothing merges with; a run of marks stands for a frame of which only the length is known. Nothing is counted here.
+Each writer makes the text of a tool or call in the prompt. `MARK` in it represents one special token, which nothing
+merges with; a run of marks represents a frame of which only the length is known. Writers count nothing.
 """
 
 import re
@@ -86,14 +86,14 @@ def _parsed(text: str) -> Json:
 
 
 def _fields(call: ToolCall) -> Iterator[tuple[str, str]]:
-    """A call's arguments, a text bare and anything else as JSON."""
+    """Yield a call's arguments, text bare and anything else as JSON."""
     arguments = _parsed(call.arguments)
     for name, value in (arguments if isinstance(arguments, dict) else {"": arguments}).items():
         yield name, value if isinstance(value, str) else _json(value)
 
 
 def spaced(call: ToolCall) -> str:
-    """The arguments as `json.dumps` writes them, which is how a template's `tojson` does."""
+    """Return the arguments as `json.dumps` writes them, as a template's `tojson` does."""
     return _json(_parsed(call.arguments))
 
 
@@ -102,35 +102,35 @@ def json_call(call: ToolCall) -> str:
 
 
 def quoted_call(call: ToolCall) -> str:
-    """Qwen before 3.5: the JSON on a line of its own between two special tokens."""
+    """Write for Qwen before 3.5: the JSON on a line of its own between two special tokens."""
     return f"\n{MARK}\n{json_call(call)}\n{MARK}"
 
 
 def tagged_call(call: ToolCall) -> str:
-    """Qwen since 3.5, and its coder: an element a function, and one an argument."""
+    """Write for Qwen since 3.5, and its coder: an element for each function, and one for each argument."""
     inner = "".join(f"<parameter={name}>\n{value}\n</parameter>\n" for name, value in _fields(call))
     return f"{MARK}\n<function={call.name}>\n{inner}</function>\n{MARK}"
 
 
 def invoke_call(call: ToolCall) -> str:
-    """MiniMax M2: elements named `invoke` and `parameter` between two special tokens."""
+    """Write for MiniMax M2: elements named `invoke` and `parameter` between two special tokens."""
     inner = "".join(f'<parameter name="{name}">{value}</parameter>\n' for name, value in _fields(call))
     return f'\n{MARK}\n<invoke name="{call.name}">\n{inner}</invoke>\n{MARK}'
 
 
 def lined_call(call: ToolCall) -> str:
-    """DeepSeek since 3.2: a frame of 12 tokens, and one of 13 around each argument."""
+    """Write for DeepSeek since 3.2: a frame of 12 tokens, and one of 13 around each argument."""
     lines = (f"{name}{marks(13)}{value}" for name, value in _fields(call))
     return marks(11) + MARK.join((call.name, *lines))
 
 
 def marked_call(call: ToolCall) -> str:
-    """DeepSeek up to 3.1: three marks, the name and the arguments as they came."""
+    """Write for DeepSeek up to 3.1: three marks, the name and the arguments unchanged."""
     return f"{marks(3)}{call.name}{call.arguments}"
 
 
 def braces_call(call: ToolCall) -> str:
-    """Gemma since 4, which writes tools as Gemini 3 does."""
+    """Write for Gemma since 4, which writes tools as Gemini 3 does."""
     return f"{MARK}call:{call.name}{braces(_parsed(call.arguments))}{MARK}"
 
 
@@ -142,7 +142,7 @@ def braces_tool(tool: ToolDefinition) -> str:
 
 def _function(tool: ToolDefinition) -> dict[str, Json]:
     described: dict[str, Json] = {} if tool.description is None else {"description": tool.description}
-    # Hugging Face's old name for the parameters, `arguments`, is one that no template looks for.
+    # Hugging Face's old name for the parameters, `arguments`, is read by no template.
     seen = tool.schema and "arguments" not in tool.extra
     schema: dict[str, Json] = {"parameters": dict(tool.schema)} if seen else {}
     return {"name": tool.name, **described, **schema}
@@ -153,12 +153,12 @@ def function_json(tool: ToolDefinition) -> str:
 
 
 def framed_json(tool: ToolDefinition) -> str:
-    """Llama 3 on Groq: compact, in a frame of 16 tokens."""
+    """Write for Llama 3 on Groq: compact, in a frame of 16 tokens."""
     return marks(16) + dumps(_function(tool), ensure_ascii=False, separators=(",", ":"))
 
 
 def no_tool(_: ToolDefinition) -> str:
-    """Some templates have no place for tools, and hosts drop them."""
+    """Write nothing: some templates have no place for tools, and hosts drop them."""
     return ""
 
 
@@ -171,18 +171,19 @@ def tool_line(tool: ToolDefinition) -> str:
 
 
 def bare_tool(tool: ToolDefinition) -> str:
-    """GLM on Z.ai, which leaves out parameters that are none."""
+    """Write for GLM on Z.ai, which omits empty parameters."""
     return tool_json(tool if tool.schema.get("properties") else replace(tool, schema={}))
 
 
 def elements_call(call: ToolCall) -> str:
-    """GLM: an element a call, and two an argument, each of whose tags is a token."""
+    """Write for GLM: an element for each call, and two for each argument, each tag of which is a token."""
     inner = "".join(f"{MARK}{name}{MARK}\n{MARK}{value}{MARK}\n" for name, value in _fields(call))
     return f"\n{MARK}{call.name}\n{inner}{MARK}"
 
 
 def compact_tool(tool: ToolDefinition) -> str:
-    """Ollama, which reads a definition into fields of its own, drops every other, and writes them without spaces."""
+    """Write for Ollama, which reads a definition into fields of its own, drops all others, and writes them without
+    spaces."""
     named = tool.schema.get("properties")
     properties: dict[str, Json] = {
         name: _kept(value, ("type", "items", "description", "enum"))
@@ -199,14 +200,14 @@ def _kept(schema: Json, keys: tuple[str, ...]) -> dict[str, Json]:
 
 
 def tool_words(tool: ToolDefinition) -> str:
-    """Command on Bedrock, where a definition costs little more than its words."""
+    """Write for Command on Bedrock, where a definition costs little more than its words."""
     properties = tool.schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
     return " ".join((tool.name, tool.description or "", *named))
 
 
 def escaped(writer: Callable[[ToolDefinition], str]) -> Callable[[ToolDefinition], str]:
-    """The same writer on hosts whose templates escape what HTML would mistake, as a plain Jinja `tojson` does."""
+    """Wrap a writer for hosts whose templates escape HTML characters, as a plain Jinja `tojson` does."""
 
     def write(tool: ToolDefinition) -> str:
         text = writer(tool)
@@ -221,7 +222,7 @@ _HTML = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("'", "\\u0027"))
 
 
 def typescript(tool: ToolDefinition) -> str:
-    """gpt-oss: a TypeScript type with a property on each line, as the open `harmony` format has it."""
+    """Write for gpt-oss: a TypeScript type with a property on each line, as in the open `harmony` format."""
     properties = tool.schema.get("properties")
     comment = "".join(f"// {line}\n" for line in (tool.description or "").split("\n"))
     if not isinstance(properties, dict) or not properties:
@@ -261,76 +262,77 @@ def _type(schema: Mapping[str, Json]) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
     start: str = ""
-    """Once, whatever the request holds: what opens the prompt and what calls for the reply."""
+    """Added once a request: the opening of the prompt and of the reply."""
     responses: str = ""
-    """What more there is in the Responses API."""
+    """Added in the Responses API."""
     bare_responses: str = ""
-    """What more there is in the Responses API without a system message and without tools."""
+    """Added in the Responses API without a system message and without tools."""
     loud: str = ""
-    """What more there is unless thinking is switched off."""
+    """Added unless thinking is switched off."""
     silent: str = ""
-    """What more there is where thinking is switched off."""
+    """Added where thinking is switched off."""
     no_system: str = ""
-    """What stands there when the request has no system message."""
+    """Added in place of a missing system message."""
     system: tuple[str, str] = ("", "")
     user: tuple[str, str] = ("", "")
     assistant: tuple[str, str] = ("", "")
     result: tuple[str, str] = ("", "")
     calls: str = ""
-    """Once for a message with calls."""
+    """Added once for a message with calls."""
     call: Callable[[ToolCall], str] = json_call
     thinking: tuple[str, str] | None = None
-    """Around reasoning sent back with calls; without them most templates leave it out, and all where this is None."""
+    """Around reasoning that is sent back with calls; without calls most templates leave it out, and all where this is
+    None."""
     hidden_thoughts: int = 0
-    """How many tokens of reasoning the host may keep behind the summary that is sent back with a message."""
+    """Most tokens of reasoning that the host may keep behind the summary sent back with a message."""
     skips_details: bool = False
     """Whether reasoning sent back as `reasoning_details` alone is left out."""
     remembers: bool = False
-    """Whether reasoning is shown without calls too."""
+    """Whether reasoning without calls is shown too."""
     forgets: bool = False
     """Whether an assistant's own text up to `</think>`, and white space before what follows, is left out."""
     trims: bool = True
     """Whether white space before an answer is left out where no `</think>` is before it."""
     tools: str = ""
-    """Once, with any tool."""
+    """Added once where there is any tool."""
     tools_alone: str = ""
-    """What more there is with tools and no system message: the frame of one."""
+    """Added for tools without a system message: the frame of one."""
     tool: Callable[[ToolDefinition], str] = tool_json
     forced: str = ""
-    """What a `tool_choice` of `required` adds."""
+    """Added for a `tool_choice` of `required`."""
     hides_tools: bool = False
-    """Whether tools that may not be called are surely left out; else that is only likely."""
+    """Whether tools that may not be called are certainly left out; otherwise that is only likely."""
     drops_tools: bool = False
-    """Whether tools were left out at times, in ways that the request does not show."""
+    """Whether tools were left out at times, for reasons not visible in the request."""
     shows_all_tools: bool = False
-    """Whether tools are shown where `tool_choice` is `none`, whatever the conversation holds."""
+    """Whether tools are shown where `tool_choice` is `none`, in any conversation."""
     keeps_tools: bool = False
     """Whether tools are shown where `tool_choice` is `none` and the conversation has calls."""
     json: str = ""
-    """What asking for JSON adds."""
+    """Added where JSON is requested."""
     json_silences: bool = False
-    """Whether asking for JSON switches thinking off."""
+    """Whether requesting JSON switches thinking off."""
     compact_schema: bool = False
     """Whether the schema of the answer is shown alone and without spaces, instead of with its name."""
     shown: str | None = None
-    """What stands before the schema of the answer; None where the model is not shown it."""
+    """Text before the schema of the answer; None where the model is not shown the schema."""
     merges: str | None = None
-    """What stands between two user messages in a row, where they become one."""
+    """Text between two consecutive user messages where they are merged; None where they are not."""
     joint: str = ""
-    """What stands between the texts of one message."""
+    """Text between the texts of one message."""
     exact: bool = True
-    """Whether plain conversations come out as reported; with tools nothing is promised."""
+    """Whether counts of plain conversations equal the reported ones; for tools this is not known."""
     exact_turns: bool = True
-    """Whether the model's own earlier answers come out as reported."""
+    """Whether counts of the model's own earlier answers equal the reported ones."""
     band: float = 0.04
-    """The share within which requests with tools lie, and plain ones too where not exact."""
+    """The share by which requests with tools may be wrong, and plain ones too where not exact."""
     turn_slack: int = 0
-    """How many tokens a message with calls or a result may be off beside that share: hosts frame them differently."""
+    """Tokens by which a message with calls or a result may be wrong in addition: hosts frame them differently."""
     image: int = 300
-    """What an image of unknown size costs, usually; 0 where the model cannot see."""
+    """Usual tokens of an image of unknown size; 0 where the model does not accept images."""
     less: int = 0
     more: int = 0
-    """How many tokens fewer or more it may be, by date and region, in ways that the request does not show."""
+    """Tokens by which a request may be wrong either way, by date and region, for reasons not visible in it."""
 
 
 _CHATML = Template(
@@ -405,7 +407,7 @@ _DEEPSEEK_3 = replace(
     call=marked_call,
     band=0.12,
 )
-"""Up to V3.1, as published; DeepSeek's own API runs what came after."""
+"""Up to V3.1, as published; DeepSeek's own API serves later versions."""
 _MISTRAL = Template(
     start=MARK,
     hides_tools=True,
@@ -420,7 +422,7 @@ _MISTRAL = Template(
     remembers=True,
 )
 _INST: Mapping[str, object] = {"user": (" [INST] ", " [/INST]"), "assistant": ("", MARK)}
-"""The first Mistrals as others host them: their vocabulary has no token for these words."""
+"""The first Mistral models on other hosts: their vocabulary has no token for these words."""
 _MISTRAL_REASONING = replace(_MISTRAL, loud=marks(12), json_silences=True, exact=False, less=12)
 _LLAMA_3 = Template(
     start=f"{MARK}{MARK}assistant{MARK}\n\n",
@@ -455,7 +457,8 @@ _KIMI = Template(
     turn_slack=6,
 )
 _KIMI_SYSTEM = "You are Kimi, an AI assistant created by Moonshot AI."
-"""What the published template of Kimi K2 says where the request has no system message; Moonshot's own API does not."""
+"""The system message in the published template of Kimi K2 where the request has none; Moonshot's own API leaves it
+out."""
 _GLM_4 = Template(
     start=marks(4),
     system=(MARK, ""),
@@ -499,8 +502,8 @@ _GROK = Template(
     exact=False,
     band=0.05,
 )
-"""xAI puts 124 tokens of its own before everybody's (8 fewer without reasoning, 6 fewer for some), and answers for most
-older names with a newer model. The first Groks had nothing before them."""
+"""xAI adds a preamble of 124 tokens (8 fewer without reasoning, 6 fewer for some), and serves most older names with a
+newer model. The first Grok models had no preamble."""
 _COMMAND = Template(
     start=marks(495), system=(marks(34), ""), assistant=(marks(16), ""), tools=marks(897), exact=False, band=0.15
 )
@@ -518,7 +521,7 @@ _MINIMAX = replace(
     less=20,
     more=8,
 )
-"""MiniMax M2 introduces itself where the request has no system message, as its published template has it."""
+"""MiniMax M2 has a default system message where the request has none, as in its published template."""
 _UNKNOWN = replace(_CHATML, tools=marks(150), exact=False, band=0.3, less=8, more=200)
 
 _BY_MODEL: tuple[tuple[str, Template], ...] = (
@@ -574,7 +577,7 @@ _BY_MODEL: tuple[tuple[str, Template], ...] = (
     (r"palmyra", replace(_BARE, band=0.2)),
     (r"compound", replace(_BARE, band=0.3, more=20_000)),
 )
-"""The first pattern that the model's id and family hold."""
+"""The templates by pattern; the first that matches the model's id and family is used."""
 
 _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
     (r"deepseek-r1(?!-distill)", r"azure|bedrock", {"start": marks(4)}),
@@ -624,7 +627,7 @@ _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
 
 
 def template_of(match: Match) -> Template:
-    """The template of the model's family, as its host fills it."""
+    """Return the template of the model's family, as its host fills it."""
     name = f"{match.card.id} {match.card.family}".lower()
     if "thinking" in match.asked.lower() and "thinking" not in name:
         name += " thinking"  # a variant whose card is its family's
@@ -661,7 +664,7 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
 
 
 def _perhaps(tools: Count) -> Count:
-    """Tools that may not be called: most hosts leave them out, some do not."""
+    """Return a band from 0 for tools that may not be called: most hosts leave them out, some do not."""
     return Count(tokens=0, method=Method.CALIBRATED, low=0, high=tools.high) if tools.tokens else ZERO
 
 
@@ -670,7 +673,7 @@ def _maybe_none(found: Count) -> Count:
 
 
 def _is_silent(request: Request) -> bool:
-    """Whether the request switches thinking off, in any of the hosts' spellings."""
+    """Return whether the request switches thinking off, in any of the hosts' spellings."""
     settings = request.settings
     thinking, extra = settings.get("thinking"), settings.get("chat_template_kwargs")
     return (
@@ -699,12 +702,13 @@ class _Scale:
     keeps_thoughts: bool
 
     def completion(self, message: Message) -> Count:
-        """A text to be continued or embedded, which no template is laid around; hosts differ by a mark or two."""
+        """Weigh a text to be continued or embedded, which has no template; hosts differ by a mark or two."""
         found = self.count(self._content(message))
         return Count(tokens=found.tokens, method=_at_best(found.method), low=max(0, found.low - 2), high=found.high + 8)
 
     def shows_tools(self, request: Request) -> bool:
-        """Hosts leave tools out where they may not be called; some do so only before the first call."""
+        """Return whether tools are shown: hosts leave them out where they may not be called, some only before the first
+        call."""
         answered = bool(request.messages) and request.messages[-1].role == "tool"
         if self.template.shows_all_tools or request.tool_choice != "none":
             return True
@@ -749,8 +753,9 @@ class _Scale:
         return _widened(self._written(self.template.shown + shown), 0.2)
 
     def messages(self, messages: tuple[Message, ...]) -> Iterator[Count]:
-        """One count a message. Where several become one in the prompt, a later one is what it adds: a user's messages
-        where the template merges them, and the items of one answer, which the Responses API lists apart."""
+        """Yield one count a message. Where several become one in the prompt, a later one is what it adds: a user's
+        messages where the template merges them, and the items of one answer, which the Responses API lists
+        separately."""
         before = ""
         answer: tuple[Part, ...] = ()
         counted = ZERO
@@ -790,7 +795,7 @@ class _Scale:
         return self._beyond_summary(message, found) if template.hidden_thoughts else found
 
     def _beyond_summary(self, message: Message, found: Count) -> Count:
-        """The message with the reasoning that its host kept, of which the request holds a summary at most."""
+        """Weigh a message with the reasoning that its host kept, of which the request has a summary at most."""
         if not any(isinstance(part, Thinking) for part in message.parts):
             return found
         hidden = self.template.hidden_thoughts
@@ -798,7 +803,7 @@ class _Scale:
         return Count(tokens=tokens, method=Method.ESTIMATED, low=found.low, high=found.high + hidden)
 
     def _beside_results(self, message: Message) -> Count:
-        """What the user says in the same message, in formats where the user's messages carry results."""
+        """Weigh the user's text in the same message, in formats where the user's messages contain results."""
         content = self._content(message)
         return self._framed(self.template.user[0], content, self.template.user[1]) if content else ZERO
 
@@ -826,17 +831,17 @@ class _Scale:
             yield self._framed(before, text, after)
 
     def _framed(self, before: str, text: str, after: str) -> Count:
-        """A text in its frame; a long one apart from it, so that a count that is known already is only looked up."""
+        """Weigh a text in its frame; a long one separately from it, so that a cached count can be used."""
         if len(text) <= _SHORT:
             return self._written(before + text + after)
         return self._written(before) + self.count(text) + self._written(after)
 
     def _written(self, text: str) -> Count:
-        """What a template wrote: each mark is a token, and nothing is merged across one."""
+        """Weigh a text from a template: each mark is a token, and nothing is merged across one."""
         return Count.exact(text.count(MARK)) + total(self.count(piece) for piece in text.split(MARK) if piece)
 
     def _turn(self, found: Count) -> Count:
-        """A message with calls or results, whose frame differs from host to host."""
+        """Weigh a message with calls or results, whose frame differs between hosts."""
         loose, slack = self._loosely(found), self.template.turn_slack
         return replace(loose, method=_at_best(loose.method), low=max(0, loose.low - slack), high=loose.high + slack)
 
@@ -848,12 +853,13 @@ class _Scale:
 
 
 _HOSTED_AT_MOST = 250_000
-"""What a search on the host's side brings into the prompt, in recorded requests up to 350,000."""
+"""Tokens that a search by the host adds to the prompt, at the upper end of the band; in recorded requests up to
+350,000."""
 _SHORT = 2_000
 _MOST_UNSEEN = 1_500
-"""What a medium that the model should not see may weigh all the same."""
+"""Most tokens of a medium that the model should not be shown."""
 _LEAST_IMAGE = 10
-"""Smaller images are scaled up: eight patches and a mark on either side."""
+"""Tokens of the smallest image: eight patches and a mark on either side; smaller images are scaled up."""
 
 
 def _result_texts(message: Message) -> Iterator[str]:
@@ -869,7 +875,7 @@ def _inner(message: Message) -> Iterator[Part]:
 
 
 def _doubted(message: Message, found: Count) -> Count:
-    """A part of no known kind was weighed as its JSON, and whether a host shows it so nobody knows."""
+    """Widen the band of an unknown part: it was weighed as its JSON, and how the host writes it is not known."""
     if not any(isinstance(part, Unknown) for part in _inner(message)):
         return found
     return Count(tokens=found.tokens, method=Method.ESTIMATED, low=0, high=2 * found.high)
@@ -880,11 +886,11 @@ def _media(message: Message, image: int) -> Count:
 
 
 def _medium(media: Media, image: int) -> Count:
-    """A picture by patches of 28 pixels, which most open vision models use; anything else is anybody's guess."""
+    """Weigh an image by patches of 28 pixels, which most open vision models use; anything else is a guess."""
     size = image_size(media.data) if media.kind == "image" and media.data and image else None
     if size is None:
         tokens = 60 if media.kind == "audio" else image
-        # A model that cannot see or hear is not shown the medium, and nothing is counted for it.
+        # A model that does not accept the medium is not shown it, and nothing is counted for it.
         return Count(tokens=tokens, method=Method.ESTIMATED, low=0, high=10 * tokens or _MOST_UNSEEN)
     patches = ceil(size[0] / 28) * ceil(size[1] / 28)
     return Count.within(min(5000, max(_LEAST_IMAGE, patches)), 0.5, Method.ESTIMATED)
@@ -895,7 +901,7 @@ def _at_best(method: Method) -> Method:
 
 
 def _widened(found: Count, band: float) -> Count:
-    """The same count with the template's doubt added to its own."""
+    """Return the count with the template's uncertainty added to its own."""
     if not found.tokens:
         return found
     doubt = Count.within(found.tokens, band)

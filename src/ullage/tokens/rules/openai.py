@@ -1,20 +1,19 @@
 """Token counts of requests to OpenAI models.
 
-Text is exact: the vocabularies are public and the marks around messages are known. Tool definitions and answer
-formats are rendered as OpenAI renders them (see `openai_tools`), conversations as in `openai_turns`. What the
-provider adds out of sight (its own tools, stored conversations, sealed reasoning) is estimated, and says so.
+Text is exact: the vocabularies are public and the marks around messages are known. What the provider adds invisibly
+(its own tools, stored conversations, encrypted reasoning) is estimated, and marked so.
 
-A message is a few marks around its text. A call is a message to a function, and its output one from it; several calls
-at once are one call of `multi_tool_use.parallel` in chats with the older models. The numbers in a `Frame` were fitted
-to recorded requests with the counts OpenAI reported. Tool definitions are weighed elsewhere.
+Conversations: a message is a few marks around its text. A call is a message to a function, and its output one from it;
+several calls at once are one call of `multi_tool_use.parallel` in chats with the older models. The numbers in a `Frame`
+were fitted to recorded requests with the counts that OpenAI reported.
 
-Images by the published rules (see `image`). Sound is ten tokens a second (measured: 2 to 100 tokens on nine recorded
-requests). A document is weighed by its bytes, which tells little: chats add a picture of every page, and the text of a
-page is not known from outside.
+Media: images follow the published rules (`images`). Audio is ten tokens a second (measured: 2 to 100 tokens on nine
+recorded requests). A document is weighed by its bytes, which is a poor measure: chats add an image of every page, and
+the text of a page is not known from outside.
 
-Tools become a TypeScript namespace, an answer schema a line of JSON under a heading. Both were inferred from recorded
-requests with the token counts OpenAI reported for them, starting from what its open `harmony` format shows. Nothing is
-counted here.
+Tools and answer formats: tools become a TypeScript namespace, an answer schema a line of JSON under a heading. Both
+were inferred from recorded requests with the token counts that OpenAI reported for them, starting from its open
+`harmony` format. The functions `render_…` only write text and count nothing.
 """
 
 from binascii import a2b_base64
@@ -61,10 +60,10 @@ __all__ = [
 Schema = Mapping[str, Json]
 
 MOST_SCHEMAS = 20_000
-"""Sub-schemas rendered of one tool; the largest tool of 99 public MCP servers needs 9,513."""
+"""Most sub-schemas rendered of one tool; the largest tool of 99 public MCP servers needs 9,513."""
 
 DEEPEST = 60
-"""Levels of a schema that are looked at."""
+"""Levels of a schema that are examined."""
 
 _IDENTIFIER = pattern(r"[A-Za-z_$][\w$]*")
 _PLAIN_TYPES = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -82,17 +81,17 @@ _ENFORCED = frozenset(
     {"additionalProperties", "required", "$schema", "default", "format", "pattern", "multipleOf", "uniqueItems"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems"}
 )
-"""Keywords that OpenAI enforces while sampling and does not show the model."""
+"""Keywords that OpenAI enforces during sampling and does not show the model."""
 
 
 def render_section(tools: Iterable[str]) -> str:
-    """The whole namespace, as it stands in the prompt, from the texts of its tools."""
+    """Return the whole namespace, as in the prompt, from the texts of its tools."""
     body = "".join(f"{tool}\n\n" for tool in tools)
     return f"Tools\n\n## functions\n\nnamespace functions {{\n\n{body}}} // namespace functions"
 
 
 def render_tool(tool: ToolDefinition, *, titles: bool = True) -> str:
-    """One tool as a TypeScript type; `titles` is off for the models of 2023, which were not shown them."""
+    """Return one tool as a TypeScript type; `titles` is off for the models of 2023, which were not shown them."""
     scope = _Scope(
         definitions={**_mapping(tool.schema.get("definitions")), **_mapping(tool.schema.get("$defs"))}, titles=titles
     )
@@ -102,13 +101,13 @@ def render_tool(tool: ToolDefinition, *, titles: bool = True) -> str:
 
 
 def render_answer_format(name: str, description: Json, schema: Json) -> str:
-    """The section that shows a `json_schema` answer format."""
+    """Return the section that shows a `json_schema` answer format."""
     body = dumps(_shown(schema), separators=(",", ":"))
     return "\n\n".join(("# Response Formats", f"## {name}", "\n".join((*_comment(description), body))))
 
 
 def is_familiar(schema: Json, depth: int = 0) -> bool:
-    """Whether a schema uses only keywords whose rendering is confirmed."""
+    """Return whether a schema uses only keywords whose rendering is confirmed."""
     if not isinstance(schema, dict):
         return schema is None
     named = [value for key in ("properties", "$defs") for value in _mapping(schema.get(key)).values()]
@@ -118,7 +117,7 @@ def is_familiar(schema: Json, depth: int = 0) -> bool:
 
 
 def _shown(schema: Json, depth: int = 0, *, named: bool = False) -> Json:
-    """A schema without what is enforced; `named` for the maps whose keys are names and not keywords."""
+    """Return a schema without enforced keywords; `named` for the maps whose keys are names rather than keywords."""
     if isinstance(schema, list):
         return [_shown(item, depth + 1) for item in schema] if depth < DEEPEST else []
     if not isinstance(schema, dict) or depth >= DEEPEST:
@@ -129,7 +128,7 @@ def _shown(schema: Json, depth: int = 0, *, named: bool = False) -> Json:
 
 
 def _comment(text: Json) -> list[str]:
-    """Each line that is not blank, stripped, as a comment; a first line is one even if it is blank."""
+    """Return each non-blank line, stripped, as a comment; the first line is one even if it is blank."""
     lines = text.split("\n") if isinstance(text, str) and text.strip() else []
     first = ["// "] if lines and not lines[0].strip() else []
     return first + [f"// {line.strip()}" for line in lines if line.strip()]
@@ -145,22 +144,22 @@ def _literal(value: Json) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """What a schema's rendering depends on besides the schema itself."""
+    """The context of a schema's rendering."""
 
     definitions: Schema
     titles: bool
     open: frozenset[str] = field(default_factory=frozenset[str])
-    """References being followed, so that a schema that contains itself ends."""
+    """References being followed, so that recursion in a schema ends."""
     depth: int = 0
     steps: Iterator[int] = field(default_factory=lambda: iter(range(MOST_SCHEMAS)))
-    """What is left of the sub-schemas one tool may have, so that references cannot multiply without end."""
+    """The remaining sub-schemas that one tool may have, so that references cannot multiply without limit."""
 
     def shape(self, schema: Schema) -> str:
-        """An object, with its own comments above it."""
+        """Return an object, with its own comments above it."""
         return "\n".join((*self.comments(schema), self.object(schema)))
 
     def resolve(self, schema: Json) -> tuple["_Scope", Schema]:
-        """The schema with its reference followed and a list of types written as a union."""
+        """Return the schema with its reference followed and a list of types written as a union."""
         if self.depth > DEEPEST or next(self.steps, None) is None:
             return self, {}
         scope, found = replace(self, depth=self.depth + 1).follow(_mapping(schema))
@@ -223,7 +222,7 @@ class _Scope:
         return "\n".join(("{", *lines, "}"))
 
     def fields(self, schema: Schema) -> Iterator[tuple[list[str], str, str]]:
-        """The comments above each property, its text, and the comment after it."""
+        """Yield the comments above each property, its text, and the comment after it."""
         required = schema.get("required")
         for name, value in _mapping(schema.get("properties")).items():
             scope, found = self.resolve(value)
@@ -262,9 +261,9 @@ def _trailing(words: Iterable[Json]) -> str:
 
 
 _BYTES_A_SECOND = 12_000
-"""Of an MP3 of speech, where nothing says better."""
+"""Bytes a second of spoken MP3, where no better figure is available."""
 _BYTES_A_TOKEN = 60
-"""Of a PDF: measured on few, between 20 and 400."""
+"""Bytes a token of a PDF: measured on few, between 20 and 400."""
 
 
 def weigh_media(media: Media, model: str) -> Count:
@@ -284,7 +283,7 @@ def weigh_media(media: Media, model: str) -> Count:
 
 
 def _decoded(data: str | None) -> bytes:
-    """The bytes of a medium; none where the request has only its address, or something else in their place."""
+    """Return the bytes of a medium; empty where the request has only its address, or invalid data."""
     try:
         return a2b_base64(data, strict_mode=True) if data else b""
     except ValueError:
@@ -293,52 +292,52 @@ def _decoded(data: str | None) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """How many tokens one kind of model, through one API, puts around what a request says."""
+    """The tokens that one kind of model, through one API, adds around the texts of a request."""
 
     reply: int
-    """The opening of the answer."""
+    """Added for the opening of the answer."""
     reply_slack: int = 0
     message: int = 4
     final: int = 0
-    """More for an assistant's message, where models have channels."""
+    """Added for an assistant's message, where models have channels."""
     tools: int
-    """Beside the tools' own text, where a system message carries it."""
+    """Added to the tools' own text, where a system message contains it."""
     tools_alone: int
-    """The same, where there is no system message."""
+    """Added to the tools' own text, where there is no system message."""
     nameless: int = 0
-    """Less for a tool without a description."""
+    """Subtracted for a tool without a description."""
     schema: int
-    """Beside the answer format's own text."""
+    """Added to the answer format's own text."""
     schema_alone: int
     schema_named: bool = False
-    """Whether the answer format's name opens the answer, too."""
+    """Whether the answer format's name is also at the beginning of the answer."""
     choice: int | None = None
-    """What a forced tool adds beside its name; None where it adds nothing."""
+    """Added for a forced tool, to its name; None where nothing is added."""
     forced: bool = False
     """Whether a single tool counts as forced when any is required."""
     call: int
     output: int
     stored: int = 0
-    """More for a call that the API finds again by its own id."""
+    """Added for a call that the API finds again by its own id."""
     parallel: tuple[int, int] | None = None
-    """Call and outputs, where several calls at once become one."""
+    """Added for the call and for the outputs, where several calls at once become one."""
     compact: bool = False
-    """Whether a call's arguments are written anew, without spaces."""
+    """Whether a call's arguments are rewritten without spaces."""
     beside: int = 0
-    """Less for each of several calls in one message."""
+    """Subtracted for each of several calls in one message."""
     call_slack: int = 0
-    """How far a call was seen to be off; nothing where calls agreed to the token."""
+    """The largest error recorded for a call; 0 where calls agreed to the token."""
     tools_sure: bool = False
     """Whether tools of familiar schemas agreed to the token on 98 of 100 requests."""
 
 
 def joined_text(parts: Iterable[Part]) -> str:
-    """The texts of a message; OpenAI sets them one after the other with nothing between."""
+    """Return the texts of a message; OpenAI concatenates them without a separator."""
     return "".join(part.text for part in parts if isinstance(part, Text))
 
 
 def less(whole: Count, part: Count) -> Count:
-    """What is left of a count when a part of it is told apart."""
+    """Return a count without a part that is counted separately."""
     tokens = max(0, whole.tokens - part.tokens)
     method = (whole + part).method
     if method is Method.EXACT:
@@ -348,7 +347,7 @@ def less(whole: Count, part: Count) -> Count:
 
 
 def slack(count: Count, below: int, above: int) -> Count:
-    """The same number, within a band that was measured; exact no more where there is a band."""
+    """Return the same number within a measured band; no longer exact where there is a band."""
     if not below and not above:
         return count
     method = (count + Count(tokens=0, method=Method.CALIBRATED, low=0, high=0)).method
@@ -357,7 +356,7 @@ def slack(count: Count, below: int, above: int) -> Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """Messages with what is needed to weigh them."""
+    """Messages, with the context needed to weigh them."""
 
     messages: Sequence[Message]
     frame: Frame
@@ -365,7 +364,7 @@ class Conversation:
     count: CountText
 
     def weigh(self) -> tuple[Count, ...]:
-        """One count a message, in order."""
+        """Return one count a message, in order."""
         together = self._gathered() if self.frame.parallel else {}
         names = {call.id: call.name for message in self.messages for call in _calls(message) if call.id}
         asked = self._asked()
@@ -386,7 +385,7 @@ class Conversation:
         return slack(less(whole, Count.exact(less_beside)), less_beside, less_beside)
 
     def _words(self, message: Message) -> Count:
-        """The message's own text and marks; one that only calls, answers or reasons has none."""
+        """Weigh a message's own text and marks; a message with only calls, results or reasoning has none."""
         text = joined_text(message.parts)
         if not text and not all(isinstance(part, (Text, Media)) for part in message.parts):
             return ZERO
@@ -418,7 +417,7 @@ class Conversation:
         return slack(whole, self.frame.call_slack, self.frame.call_slack)
 
     def _unknown(self, part: Unknown) -> Count:
-        """A part of no known kind as its JSON, or as a namespace of its own where it brings tools along."""
+        """Weigh a part of unknown kind as its JSON, or as a namespace of its own where it adds tools."""
         tools = _brought_tools(part.value)
         if tools:
             return Count.within(self.count(render_section(tools)).tokens + _BRINGING_TOOLS, 0.2, Method.ESTIMATED)
@@ -429,11 +428,12 @@ class Conversation:
         return Count(tokens=weight.tokens, method=Method.ESTIMATED, low=0, high=2 * weight.high + 20)
 
     def _asked(self) -> int:
-        """The place of the last thing a user said."""
+        """Return the position of the user's last message."""
         return max((place for place, message in enumerate(self.messages) if message.role == "user"), default=-1)
 
     def _gathered(self) -> dict[int, Count]:
-        """What `_together` finds, by place; in some formats one message carries several results, and words beside."""
+        """Return the counts of `_together`, by position; in some formats one message has several results, and text
+        beside them."""
         found: dict[int, Count] = {}
         for place, count in self._together():
             if place in found:
@@ -445,7 +445,7 @@ class Conversation:
         return found
 
     def _together(self) -> Iterator[tuple[int, Count]]:
-        """Messages with several calls, and the results that answer them, by their place."""
+        """Yield the counts of messages with several calls, and of the results that answer them, by position."""
         opening, closing = self.frame.parallel or (0, 0)
         for place, message in enumerate(self.messages):
             calls = _calls(message)
@@ -460,7 +460,8 @@ class Conversation:
                 yield from self._answers(place + 1, {call.id for call in calls}, closing)
 
     def _answers(self, start: int, wanted: set[str | None], closing: int) -> Iterator[tuple[int, Count]]:
-        """Results of calls made at once are one list in JSON; the first bears what the others do not."""
+        """Yield the counts of results of parallel calls. They are one list in JSON; the first result has the framing of
+        all."""
         found = list(self._results(start, wanted))
         texts = [joined_text(result.parts) for _, result in found]
         listed: list[Json] = [_parsed(text) for text in texts]
@@ -483,14 +484,14 @@ class Conversation:
 
 
 _CALLING_OUT = 35
-"""Around a call of a tool that the provider runs (`tool_search_call`, `mcp_call`)."""
+"""Tokens around a call of a tool that the provider runs (`tool_search_call`, `mcp_call`)."""
 _BRINGING_TOOLS = 86
-"""Around tools that arrive in the midst of a conversation (`additional_tools`, `tool_search_output`)."""
+"""Tokens around tools added during a conversation (`additional_tools`, `tool_search_output`)."""
 
 
 def _thinking(thinking: Thinking, *, live: bool) -> Count:
-    """Reasoning since the user last spoke counts, older reasoning does not. Sealed, it is what its length suggests:
-    fitted to six recorded requests of 31 to 317 tokens."""
+    """Weigh reasoning. Reasoning since the user's last message counts, older reasoning does not. If it is encrypted,
+    its tokens are estimated from its length: fitted to six recorded requests of 31 to 317 tokens."""
     sealed = max(32, round(0.156 * len(thinking.signature or "") - 137))
     if not live:
         return Count(tokens=0, method=Method.CALIBRATED, low=0, high=sealed)
@@ -517,7 +518,7 @@ def _calls(message: Message) -> list[ToolCall]:
 
 
 def is_stored_id(part: Part) -> bool:
-    """Whether this is the id under which the Responses API keeps an item (see `messages.openai_responses`)."""
+    """Return whether this is the id under which the Responses API stores an item (see `messages.openai`)."""
     return isinstance(part, Unknown) and isinstance(part.value, dict) and part.value.keys() == {"id"}
 
 
@@ -582,11 +583,11 @@ _SPACE_BETWEEN_LETTERS = pattern(r"[a-z] [a-z]")
 _CLASSIC = ("gpt-3", "gpt-4", "chatgpt-4")
 _REASONING = ("o1", "o3", "o4", "gpt-audio")
 _CHANNEL = ("gpt-5", "gpt-image", "computer-use")
-"""Families with requests among those recorded; one that has none is weighed as the latest that has, within a band."""
+"""Families with recorded requests; a family without any is weighed as the latest that has some, within a band."""
 _WITHOUT_TITLES = frozenset({"gpt-4", "gpt-4-32k", "gpt-3.5-turbo-0613", "gpt-3.5-turbo-0301"})
 """Models of 2023, whose tools were rendered without the titles of their properties."""
 _BARE = ("text-embedding", "davinci", "babbage", "text-davinci", "gpt-3.5-turbo-instruct")
-"""Models that are given texts and no messages."""
+"""Models that receive texts rather than messages."""
 _HOSTED = {
     "web_search": (225, 294, 45_000),
     "web_search_preview": (225, 294, 45_000),
@@ -596,14 +597,14 @@ _HOSTED = {
     "mcp": (50, 400, 20_000),
     "tool_search": (0, 0, 700),
 }
-"""Seen on recorded requests: least, usual, most. The least is the definition alone; the rest is what the model had the
-provider fetch before it answered, which is reported as input although the request does not hold it."""
+"""Least, usual and most tokens on recorded requests. The least is the definition alone; the rest is what the provider
+fetched for the model before it answered, which is reported as input although the request does not contain it."""
 _USED = {"web_search": 8_500, "web_search_preview": 8_500, "image_generation": 1_850}
-"""What these weigh where the model uses them, on most recorded requests: GPT-5 and later are shown what a search finds,
-and describe a picture to a model that draws."""
+"""Tokens of these tools where the model uses them, on most recorded requests: GPT-5 and later are shown the results of
+a search, and describe an image to a model that draws."""
 _FREE_SEARCH = 30
-"""Search results that GPT-4o and GPT-4.1 are shown by `web_search_preview` are not reported as input; what is reported
-differs by at most this."""
+"""Band of a search by GPT-4o and GPT-4.1: the results shown by `web_search_preview` are not reported as input, and what
+is reported differs by at most this."""
 _ASKS = {
     "web_search": pattern(
         r"(?i)\b(?:web|internet|online|google|search\w*|look(?:ing)? up|browse|news|headlines?|weather|latest|newest"
@@ -618,26 +619,27 @@ _ASKS = {
         r"|画|图|絵|写真|그림|рису\w+|картин\w+"
     ),
 }
-"""Words by which the last thing a user says asks for such a tool. A model decides for itself: the band holds both."""
+"""Words in the user's last message that ask for such a tool. The model decides itself, so the band includes both
+cases."""
 _TOLD_TO_SEARCH = pattern(
     r"(?i)\b(?:web|internet|online|google|search\w*|look up|browse|suche?|buscar?|recherche\w*)\b|搜索|検索"
 )
 _LAST_WORDS = 4_000
 _EARLY_RESPONSES = 18
-"""What requests for GPT-4o over the Responses API weighed more in its first months; a request has no date."""
+"""Tokens that requests for GPT-4o over the Responses API had in addition in its first months; a request has no date."""
 _TOOL_SEARCH, _TOOL_SEARCH_DONE = 570, 370
-"""With a search still to come, and after one."""
+"""Tokens of a tool search: before one, and after one."""
 _STORED_CONVERSATION = 20_000
 _PRO_PROMPT = 1530
-"""What `reasoning.mode: pro` was seen to add, and 95 a turn."""
+"""Tokens that `reasoning.mode: pro` added in recordings, in addition to 95 a turn."""
 _OVER_RESPONSES = ("openrouter", "zenmux")
-"""Hosts that pass chats with GPT-5 and later on to the Responses API, and report its counts."""
+"""Hosts that forward chats with GPT-5 and later to the Responses API, and report its counts."""
 _SEARCHING = "search-preview"
-"""Models whose reported input is the texts alone."""
+"""Models for which the texts alone are reported as input."""
 
 
 def weigh(request: Request, match: Match, count: CountText) -> Weight:
-    """A `Rule` (see `weight`) for OpenAI's own models, on its own hosts and on those that pass its counts through."""
+    """The `Rule` for OpenAI's own models, on its own hosts and on those that pass its counts through."""
     model = match.card.id
     if model.startswith(_BARE) or _SEARCHING in model:
         return Weight(messages=tuple(_bare(message, count) for message in (*request.system, *request.messages)))
@@ -645,7 +647,7 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
 
 
 def _bare(message: Message, count: CountText) -> Count:
-    """Texts as they are; a text may also come as the numbers of its tokens."""
+    """Weigh texts without framing; a text may also be given as the numbers of its tokens."""
     numbers = sum(_numbers(part.value) for part in message.parts if isinstance(part, Unknown))
     return count(joined_text(message.parts)) + Count.exact(numbers)
 
@@ -668,7 +670,7 @@ def _frame(request: Request, match: Match) -> Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """One request on the scale."""
+    """Weighs one request."""
 
     request: Request
     frame: Frame
@@ -709,7 +711,7 @@ class _Scale:
                 Method.ESTIMATED,
             )
         if any(map(settings.get, ("previous_response_id", "conversation", "prompt"))):
-            # At least a question and the calls whose outputs stand here alone.
+            # At least a question and the calls whose outputs are here without them.
             parts = [part for message in self.request.messages for part in message.parts]
             made = {part.id for part in parts if isinstance(part, ToolCall)}
             orphans = sum(isinstance(part, ToolResult) and part.call_id not in made for part in parts)
@@ -723,7 +725,7 @@ class _Scale:
         return self.count(self._rendered(tool))
 
     def _hosted(self, tool: Mapping[str, Json]) -> Count:
-        """What a tool of the provider's was seen to add; a search that it makes adds what it finds."""
+        """Return the recorded tokens of a tool of the provider's; a search adds its results."""
         kind = str(tool.get("type"))
         low, tokens, high = _HOSTED.get(kind) or (0, self.count(dumps(tool)).tokens, 4000)
         if kind == "web_search_preview" and self._is_classic():
@@ -738,9 +740,9 @@ class _Scale:
         return self.model.startswith(_CLASSIC)
 
     def _asks_for(self, kind: str, tool: Mapping[str, Json]) -> bool:
-        """Whether the model will likely use a tool of its provider: it must, it did before, or the user's last words
-        ask for it. GPT-4o and GPT-4.1 answered without a search unless they were told to make one.
-        """
+        """Return whether the model is likely to use a tool of its provider: it is forced to, did so before, or the
+        user's last message asks for it. GPT-4o and GPT-4.1 answered without a search unless they were told to make
+        one."""
         choice, name = self.request.tool_choice, kind.removesuffix("_preview")
         if choice == "none":
             return False
@@ -757,7 +759,8 @@ class _Scale:
         return told.search(words) is not None
 
     def _tool_search(self, tool: Mapping[str, Json]) -> int:
-        """Deferred tools weigh nothing themselves; the search for them does, until all of them are loaded."""
+        """Weigh tool search. Deferred tools cost nothing themselves; the search for them does, until all of them are
+        loaded."""
         known = [part.value for message in self.request.messages for part in message.parts if isinstance(part, Unknown)]
         loaded = {name for value in known if isinstance(value, dict) for name in _names(value.get("tools"))}
         deferred = {each.name for each in self.request.tools if each.hosted and each.hosted.get("defer_loading")}
@@ -774,7 +777,7 @@ class _Scale:
         return [tool for tool in self.request.tools if tool.hosted is None]
 
     def _tools_framing(self, tools: Sequence[Count]) -> Count:
-        """What the namespace and the place it stands in add to the tools themselves."""
+        """Return the tokens that the namespace and its position add to the tools themselves."""
         if not self._own():
             return ZERO
         each = total(weight for weight, tool in zip(tools, self.request.tools, strict=True) if tool.hosted is None)
@@ -792,16 +795,16 @@ class _Scale:
         return render_section(map(self._rendered, self._own()))
 
     def _carrier(self) -> str:
-        """The text of the first system message, which tools and answer format are appended to."""
+        """Return the text of the first system message, to which tools and answer format are appended."""
         for message in (*self.request.system, *self.request.messages):
             if message.role in ("system", "developer") and (text := joined_text(message.parts)):
                 return text
         return ""
 
     def _added(self, before: str, section: str) -> Count:
-        """What a section adds when it follows a text; tokens may span the seam, and only the text's end matters."""
-        # The last words of a text, cut where every vocabulary begins a new token: at a space between two
-        # letters.
+        """Return the tokens that a section adds after a text; tokens may span the boundary, and only the text's end
+        matters."""
+        # The last words of a text, cut where every vocabulary begins a new token: at a space between two letters.
         last = before[-400:]
         space = _SPACE_BETWEEN_LETTERS.search(last)
         end = last[space.start() + 1 :] if space and len(before) > len(last) else before
