@@ -1,4 +1,4 @@
-"""The command line `ullage`, one module a verb."""
+"""The command line `ullage`, with one module for each verb."""
 
 from .main import main
 

@@ -46,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _through_the_door(tool: str, given: dict[str, Json], caller: Caller) -> Call:
-    """Through `call_tool_write`, which mends and checks the arguments; a person's typing is consent to either door."""
+    """Make a call through `call_tool_write`, which repairs and checks the arguments. A person who types the command
+    consents to writing as well as reading."""
     if tool in NAMES:
         return Call(tool=tool, arguments=given, caller=caller, ask=_ask)
     meant: dict[str, Json] = {"tool_name": tool, "parameters": given}
@@ -66,7 +67,7 @@ def _object(text: str) -> dict[str, Json]:
 
 
 async def _ask(method: str, params: JsonObject) -> JsonObject:
-    """Asks on the terminal what can be answered with yes or no."""
+    """Ask on the terminal for what can be answered with yes or no."""
     properties = _properties(params)
     if method != "elicitation/create" or not properties or not is_watched_input():
         raise ClientCannot(f"`{method}` cannot be answered here", suggestion="use a client that can ask")
@@ -101,12 +102,12 @@ def _print(reply: Reply) -> None:
 
 
 def _refusal(reply: Reply) -> UllageError | None:
-    """The error that Ullage answered with, where it was not the tool that failed."""
+    """Return Ullage's own error in a reply; None if the tool itself failed."""
     text = reply.content[0].get("text") if reply.is_error and len(reply.content) == 1 else None
     try:
         said: Any = json.loads(str(text)) if text else None
         options = tuple(map(str, said["available_options"]))
-        # Written for a model; a person has the verb.
+        # The suggestion is written for a model; a person uses the verb.
         suggestion = str(said["suggestion"]).replace("`find_tool`", "`ullage find`")
         return UllageError(str(said["message"]), suggestion=suggestion, options=options)
     except (ValueError, KeyError, TypeError):

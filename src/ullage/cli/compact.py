@@ -47,6 +47,8 @@ __all__ = ["LetGo", "Written", "arguments", "destination", "mended", "planned", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetGo:
+    """A compaction that is planned, with the context before and after it."""
+
     weighed: Weighed
     work: Compaction
     after: ContextUsage
@@ -54,13 +56,19 @@ class LetGo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
+    """The result of writing a compacted session."""
+
     path: Path
     generation: int | None
-    """Under which a session keeps what was let go; None for a list of messages."""
+    """The generation under which a session keeps what was dropped; None for a list of messages."""
 
 
 def destination(found: Found, output: Path | None) -> Path:
-    """Where the result goes; refused where that would change another program's file, or write over any."""
+    """Return where to write the result.
+
+    Raises:
+        InvalidArguments: Another program's file would be changed, or an existing file overwritten.
+    """
     if output is None:
         if found.conversation.program == "ullage":
             return Path(found.file)
@@ -74,7 +82,7 @@ def destination(found: Found, output: Path | None) -> Path:
 
 
 def mended(found: Found, path: Path) -> Found:
-    """A session that is to be changed in its place, as it is once what a crash left torn is put right."""
+    """Return a session that is changed in place as it is after repairing damage from a crash."""
     if path != Path(found.file):
         return found
     Session.open(path).close()
@@ -82,7 +90,7 @@ def mended(found: Found, path: Path) -> Found:
 
 
 async def planned(found: Found, options: Options, model: str | None, *, summarizer: Summarizer | None = None) -> LetGo:
-    """What would be let go. Without a summarizer, a digest stands for what a model would say."""
+    """Return what would be dropped. Without a summarizer, a digest takes the place of a model's summary."""
     weighed, conversation = weigh(found, options, model), found.conversation
     usage = weighed.usage
     limits = limits_of(
@@ -107,7 +115,7 @@ async def planned(found: Found, options: Options, model: str | None, *, summariz
 
 
 def written(let_go: LetGo, path: Path) -> Written:
-    """Puts what remains where it is to be."""
+    """Write the remaining messages to the path."""
     conversation, file = let_go.weighed.conversation, let_go.weighed.file
     if conversation.program == "messages":
         _write_new(path, rewritten_text(_text(file), [plain(one.native) for one in let_go.work.entries]))
@@ -119,8 +127,8 @@ def written(let_go: LetGo, path: Path) -> Written:
 
 
 def _recorded(session: Session, let_go: LetGo) -> tuple[list[Entry], list[Entry]]:
-    """What was there and what is left, under the ids that the session's file has for them; a session that is new is
-    given what was there first."""
+    """Return the entries before and after, with their ids in the session's file. The entries of a new session are
+    written to it first."""
     entries = let_go.weighed.entries
     if not session.records:
         for entry in entries:
@@ -194,7 +202,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _found(arguments: argparse.Namespace) -> Found:
-    """The one session that is meant."""
+    """Return the one session that the arguments select."""
     if arguments.file == STDIN and not arguments.dry_run and arguments.output is None:
         raise InvalidArguments("standard input cannot be changed", suggestion="say where the rest goes: --output FILE")
     found = all_in(arguments.file)
@@ -212,7 +220,7 @@ def _found(arguments: argparse.Namespace) -> Found:
 async def _asked(found: Found, options: Options, arguments: argparse.Namespace) -> LetGo:
     if arguments.summarizer is None:
         return await planned(found, options, arguments.model)
-    # Whoever asks no model does not wait for what asks one.
+    # Imported late, so that a run without a model does not wait for it.
     from .model_arguments import open_summarizer
 
     async with open_summarizer(arguments.summarizer, arguments.config) as summarizer:
@@ -275,7 +283,7 @@ def _print(let_go: LetGo) -> None:
 
 
 def _cache(let_go: LetGo) -> str:
-    """From where on a provider must read anew, after all of it."""
+    """Describe the message from which on a provider must read the prompt again, after all steps."""
     first = min(shed.broke_at for shed in let_go.work.sheds)
     reread = sum(entry.weight.tokens for entry in let_go.work.entries[first:])
     kept = f"its first {how_many(first, 'message')}" if first else "the system prompt and the tools"
@@ -283,7 +291,7 @@ def _cache(let_go: LetGo) -> str:
 
 
 def _cheaper(let_go: LetGo) -> str:
-    """Why what costs less did not do."""
+    """Explain why the cheaper steps were not sufficient."""
     alone = masked(let_go.weighed)
     if alone is None or any(shed.tier == "mask" for shed in let_go.work.sheds):
         return ""

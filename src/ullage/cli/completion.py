@@ -32,7 +32,7 @@ class _Command:
     help: str
     options: tuple[_Option, ...]
     words: tuple[str, ...]
-    """What the first argument may be; empty where it may be anything."""
+    """Possible values of the first argument; empty if it may be anything."""
     takes_files: bool
 
 

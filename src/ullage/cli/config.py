@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _WIDEST = 44
-"""Characters of a value beside its source."""
+"""Maximum characters of a value that is printed beside its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Row:
     value: str
     source: str
     is_pending: bool = False
-    """Whether it is a restriction of a file that is not approved."""
+    """Whether it is a restriction from a file that is not approved."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -89,7 +89,7 @@ def _written(value: object) -> str:
 
 
 def _server_rows(server: Server) -> Iterator[tuple[str, str]]:
-    """What a server is started with or reached by, without secrets; of its variables the names."""
+    """Yield how a server is started or reached, without secrets; of its variables only the names."""
     what = shlex.join((server.command, *server.arguments)) if server.command else masked_url(server.url or "")
     what = redacted(what, secrets_of(server, os.environ))
     yield f"servers.{server.name}", f"{what} (disabled)" if server.disabled else what
@@ -110,7 +110,7 @@ def _server_rows(server: Server) -> Iterator[tuple[str, str]]:
 
 
 def _named(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Everything that has a name of the user's choosing. Values that may be secrets are left out."""
+    """Yield everything that has a name chosen by the user. Values that may be secrets are left out."""
     for server in settings.servers:
         yield from _server_rows(server)
     for database in settings.databases:
@@ -153,7 +153,7 @@ def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
 
 
 def _shortened(value: str) -> str:
-    """A value in one column of a table; `ullage config` and --json show all of it."""
+    """Shorten a value to one column of a table; `ullage config` and --json show all of it."""
     return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"
 
 

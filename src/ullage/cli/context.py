@@ -37,9 +37,9 @@ from .session_stats import (
 __all__ = ["arguments", "chart", "listed_json", "print_list", "print_report", "report_json", "run"]
 
 _LATEST = 10
-"""Sessions that are listed where no file is named."""
+"""Maximum sessions listed if no file is named."""
 _JSON_PIECES = 50
-"""At most, of those that were carried longest."""
+"""Maximum pieces listed, of those carried longest."""
 
 
 def listed_json(weighed: Weighed) -> dict[str, Json]:
@@ -118,7 +118,7 @@ _MARK = "↓"
 def chart(
     levels: Sequence[int], marks: Sequence[int], *, window: int, threshold: int | None, width: int = 78
 ) -> list[str]:
-    """`levels` is one a call; `marks` are the calls before which something was let go."""
+    """Draw the levels as a chart, one level per call. `marks` are the calls before which something was dropped."""
     if not levels:
         return []
     top = _top(max(levels), window)
@@ -131,7 +131,7 @@ def chart(
 
 
 def _top(highest: int, window: int) -> int:
-    """The window where the highest level comes near it; else a round number above the level."""
+    """Return the window if the highest level is close to it; else a round number above the level."""
     if highest > window / 3:
         return max(highest, window)
     size = 10 ** (len(str(max(1, highest))) - 1)
@@ -155,7 +155,7 @@ def _row(row: int, heights: Sequence[int], top: int, threshold: int | None, labe
 
 
 def _cell(part: float, is_threshold: bool) -> str:  # noqa: FBT001
-    """`part` of this row is filled. Whatever is more than nothing is seen."""
+    """Draw one cell, of which the fraction `part` is filled. Anything above zero is visible."""
     eighths = min(8, max(0, round(part * 8)))
     if eighths == 0 and part > 0:
         eighths = 1
@@ -163,7 +163,7 @@ def _cell(part: float, is_threshold: bool) -> str:  # noqa: FBT001
 
 
 def _is_marked(column: int, columns: int, levels: Sequence[int], marks: Sequence[int]) -> bool:
-    """What was let go after the last call is marked there."""
+    """Return whether a drop is marked in this column; one after the last call is marked there too."""
     shown = (min(mark, len(levels) - 1) for mark in marks)
     return any(_from(column, columns, levels) <= mark < _to(column, columns, levels) for mark in shown)
 
@@ -176,7 +176,7 @@ def _caption(calls: int, columns: int, label: int) -> list[str]:
 
 _WIDTH = 80
 _TOOLS, _PIECES = 8, 8
-"""Lines at most."""
+"""Maximum lines."""
 
 
 def print_report(weighed: Weighed) -> None:
@@ -229,7 +229,7 @@ def _clipped(text: str, width: int) -> str:
 
 
 def _notes(weighed: Weighed) -> None:
-    """What the figures rest on."""
+    """Print how the figures were obtained."""
     usage, one = weighed.usage, weighed.conversation
     said: list[str] = []
     if weighed.is_guessed:
@@ -389,7 +389,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _expanded(words: Sequence[str]) -> list[str]:
-    """Files as they are named, and those below folders, the one last changed at the end."""
+    """Return the named files, and those below folders, the most recently changed last."""
     files: list[str] = []
     for word in words:
         if word != STDIN and Path(word).is_dir():
@@ -403,8 +403,8 @@ def _expanded(words: Sequence[str]) -> list[str]:
 
 
 def _latest(session: str | None) -> list[str]:
-    """The session files last changed on this machine; those that have the session's id in their name, where one is
-    named."""
+    """Return the session files most recently changed on this machine; with a session's id, those that have it in their
+    name."""
     found = [one for one in find_logs(os.environ) if one.program != "opencode" or one.path.endswith(".db")]
     if session is not None:
         found = [one for one in found if session in one.path] or found
@@ -417,7 +417,8 @@ def _latest(session: str | None) -> list[str]:
 
 
 def _found(files: Sequence[str]) -> list[Found]:
-    """What can be read; where several files are named, one that cannot is said and passed over."""
+    """Return the conversations that can be read. If several files are named, unreadable ones are reported and
+    skipped."""
     found: list[Found] = []
     unread: list[UnreadableFile] = []
     for file in files:

@@ -30,7 +30,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the answer: a file, a folder's sum or the sum of all, with a count for each model."""
+    """One line of the result: a file, the sum of a folder or the sum of all, with a count for each model."""
 
     path: str
     depth: int
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _price(match: Match) -> Price | None:
-    """Today's price; a plain rule that stands in a model's place has none."""
+    """Return today's price. A generic rule used in place of a model has none."""
     return None if match.card.provider == "none" else price_of(match, when=datetime.now(UTC))
 
 
@@ -86,8 +86,8 @@ def _words(words: Sequence[str]) -> Sequence[str]:
 
 
 def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], list[str], Mapping[str, UnreadableFile]]:
-    """Lines, what was left out below folders, and what is wrong with those words that cannot be counted: of several,
-    the others are (`ullage count *`)."""
+    """Count the words. Return the lines, the files left out below folders, and errors for words that cannot be counted;
+    the others of several words are counted all the same (`ullage count *`)."""
     skipped: list[str] = []
     found, refused = _folders(words, skipped)
     size = sum(file.size for files in found.values() for file in files)
@@ -113,7 +113,7 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
 
 
 def _folders(words: Sequence[str], skipped: list[str]) -> tuple[dict[str, list[Found]], dict[str, UnreadableFile]]:
-    """What is below those words that are folders, and what is wrong with those of them that cannot be opened."""
+    """Return the files below those words that are folders, and errors for folders that cannot be opened."""
     found: dict[str, list[Found]] = {}
     refused: dict[str, UnreadableFile] = {}
     for word in words:
@@ -126,7 +126,8 @@ def _folders(words: Sequence[str], skipped: list[str]) -> tuple[dict[str, list[F
 
 
 def _counter(size: int, words: Sequence[str], models: Sequence[str]) -> Callable[[str], tuple[Count, ...]]:
-    """Counts a text for each model. `size` bytes are below folders, and the words may name files beside."""
+    """Return a function that counts a text for each model. `size` is the bytes of the files below folders; `words` may
+    name further files."""
     meter = app.meter_for(len(models) * (size + sum(size_of(Path(word)) for word in words)))
     return lambda text: tuple(meter.count(text, model) for model in models)
 
@@ -134,7 +135,7 @@ def _counter(size: int, words: Sequence[str], models: Sequence[str]) -> Callable
 def _count_files(
     files: Iterable[Found], count: Callable[[str], tuple[Count, ...]], skipped: list[str]
 ) -> Iterator[tuple[Path, tuple[Count, ...]]]:
-    """Counts each file; one that cannot be read as text is noted in `skipped`."""
+    """Count each file; one that cannot be read as text is added to `skipped`."""
     for file in files:
         try:
             text = read_text(file.path)
@@ -145,7 +146,7 @@ def _count_files(
 
 
 def _tree(folder: Path, counted: Sequence[tuple[Path, tuple[Count, ...]]], models: int) -> list[Line]:
-    """A folder with its sum, then what is in it, folders before files at every level."""
+    """Return the line of a folder with its sum, then its content, folders before files at every level."""
     depth_of = len(folder.parts)
     sums: dict[Path, list[tuple[Count, ...]]] = {folder: []}
     for path, counts in counted:
@@ -230,7 +231,7 @@ def _print_lines(
 
 
 def _table(lines: Sequence[Line], matches: Sequence[Match], places: Sequence[int]) -> list[str]:
-    """A title and a line for each of `lines`, with the models at these places side by side."""
+    """Return a title and a line for each of `lines`, with the models at these places side by side."""
     chosen = [matches[place] for place in places]
     header = ["", *(cell for match in chosen for cell in (match.asked, "", _window(match)))]
     rows = [

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def find_change_flags(change: DefinitionChange) -> tuple[Flag, ...]:
-    """Flags on a changed definition as the server offers it now, before the user accepts it."""
+    """Return flags on a changed definition as the server offers it now, before the user accepts it."""
     if change.kind == "tool":
         return find_flags(change.server, [tool_of(change.offered)])
     if change.kind == "prompt":
@@ -41,11 +41,11 @@ def find_change_flags(change: DefinitionChange) -> tuple[Flag, ...]:
 def find_server_flags(
     gateway: Gateway, prompts: Mapping[str, Sequence[JsonObject]] | None = None
 ) -> dict[str, tuple[Flag, ...]]:
-    """Flags by server, for every enabled server whose tools are known; starts none.
+    """Return flags by server, for every enabled server whose tools are known. Starts none.
 
     Args:
-        gateway: Its servers are compared with one another, since one may shadow another's tools.
-        prompts: Definitions of prompts by server, where they were asked for.
+        gateway: Its servers are compared with one another, because one may shadow another's tools.
+        prompts: Definitions of prompts by server, if they were requested.
     """
     known: dict[str, Sequence[Tool]] = {}
     for server in gateway.settings.servers:
@@ -66,7 +66,8 @@ def find_server_flags(
 
 
 def visible(text: str) -> str:
-    """A line as it may be shown: whatever a terminal would act on, turn round or not show is spelled out."""
+    """Return a line that is safe to display: characters that a terminal would act on, reorder or hide are spelled
+    out."""
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
@@ -75,7 +76,7 @@ def _title(change: DefinitionChange) -> str:
 
 
 def withheld_lines(changes: Iterable[DefinitionChange]) -> list[str]:
-    """The whole difference of each definition that waits for the user."""
+    """Return the whole difference of each definition that waits for the user."""
     lines = list[str]()
     for change in changes:
         hashes = f"{change.accepted_hash[:12] or 'unreadable'} → {change.offered_hash[:12]}"
@@ -89,18 +90,19 @@ def withheld_lines(changes: Iterable[DefinitionChange]) -> list[str]:
 
 
 def _flag_lines(change: DefinitionChange) -> list[str]:
-    """What of the definition that is offered now tries to steer the model."""
+    """Return the parts of the offered definition that try to influence the model."""
     return [f"  {yellow('flag')}  {visible(flag_line(flag))}" for flag in find_change_flags(change)]
 
 
 def accept_definitions(settings: Settings, server: Server, tool: str | None, *, only_show: bool = False) -> int:
-    """Shows what a server changed and accepts it: everything, or the tool or prompt of that name. Starts nothing.
+    """Show what a server changed and accept it: everything, or the tool or prompt of that name. Starts nothing.
 
-    Returns 0, or 1 where something was offered anew meanwhile and so was not accepted.
+    Returns:
+        0, or 1 if a different definition was offered in the meantime and so was not accepted.
 
     Raises:
-        UnknownTool: nothing of that name was ever recorded of the server.
-        StoreFailed: the store cannot be read or written.
+        UnknownTool: Nothing of that name was ever recorded for the server.
+        StoreFailed: The store cannot be read or written.
     """
     with open_definitions(settings, server) as definitions:
         waiting = definitions.withheld(tool)
@@ -136,7 +138,7 @@ def _new_lines(names: Sequence[str]) -> list[str]:
 
 
 def report_lines(server: str, report: DefinitionReport) -> list[str]:
-    """For `doctor` and `tools`: what is withheld and why, what is new, and what to do."""
+    """Return lines for `doctor` and `tools`: what is withheld and why, what is new, and what to do."""
     lines = list[str]()
     for change in report.withheld:
         parts = "; ".join(map(visible, changed_parts(change)))

@@ -50,7 +50,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundDatabase:
-    """What came of looking at one."""
+    """The result of checking one database."""
 
     settings: DatabaseSettings
     warnings: Sequence[str] = ()
@@ -99,11 +99,11 @@ def database_json(one: FoundDatabase) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFolders:
-    """What came of looking at one collection."""
+    """The result of checking one collection."""
 
     settings: Folders
     missing: tuple[str, ...] = ()
-    """Of its folders and files, as the settings have them."""
+    """Missing folders and files, as the settings name them."""
 
     @property
     def is_well(self) -> bool:
@@ -132,7 +132,7 @@ def _missing(one: Folders) -> tuple[str, ...]:
 
 
 def delegate_lines(settings: Settings, environment: Mapping[str, str]) -> list[str]:
-    """Empty where nobody spoke of delegating."""
+    """Return lines about delegation; none if it is not configured."""
     if not settings.delegate.is_wanted:
         return []
     present, policy = names_on(settings, environment), settings.delegate.policy
@@ -143,7 +143,7 @@ def delegate_lines(settings: Settings, environment: Mapping[str, str]) -> list[s
 
 
 def _to_set(settings: Settings, *, is_on: bool) -> list[str]:
-    """Without a policy any key will do; with one, `off` names those that it wants."""
+    """Return what to set. Without a policy any key is sufficient; with one, `off` names the keys it needs."""
     if is_on or settings.delegate.policy is not None:
         return []
     return [f"set {' or '.join(key_variables(settings))}, or write a policy: see docs/delegate.md"]
@@ -159,7 +159,7 @@ def delegate_json(settings: Settings, environment: Mapping[str, str]) -> dict[st
 
 
 def _provider_json(provider: ProviderSettings, environment: Mapping[str, str]) -> dict[str, Json]:
-    """Without its address, which may hold a secret."""
+    """Return a provider without its address, which may contain a secret."""
     return {
         "name": provider.name,
         "kind": provider.kind,
@@ -170,7 +170,7 @@ def _provider_json(provider: ProviderSettings, environment: Mapping[str, str]) -
 
 
 def tried(loaded: Loaded) -> Loaded:
-    """With what is wrong with the weights, if anything is."""
+    """Return the settings with an issue if the weights cannot be used."""
     index = loaded.settings.search.index
     if index == "words":
         return loaded
@@ -185,7 +185,7 @@ def tried(loaded: Loaded) -> Loaded:
 
 
 _PROMPTS_WAIT = 5.0
-"""Seconds for a server to list its prompts."""
+"""Seconds allowed to a server for listing its prompts."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -198,24 +198,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What came of looking at one server."""
+    """The result of checking one server."""
 
     server: Server
     health: Health | None = None
-    """None for one that is not to be started."""
+    """None for a server that is not to be started."""
     tools: int | None = None
     tokens: int | None = None
     kept_back: str = ""
-    """What of its tools the settings keep from being found."""
+    """The tools that the settings keep from being found."""
     unmatched: Sequence[str] = ()
-    """What is odd about its rules."""
+    """Problems in its rules."""
     withheld: WithheldVariables = field(default_factory=WithheldVariables)
-    """Variables of this environment that it may need and does not get."""
+    """Variables of this environment that it may need and does not inherit."""
     error: UllageError | None = None
     definitions: DefinitionReport = field(default_factory=DefinitionReport)
     prompts: Sequence[JsonObject] = ()
     flags: Sequence[Flag] = ()
-    """What of its definitions looks poisoned; no failure, since honest servers are flagged too."""
+    """Definitions that look poisoned. Not a failure, because honest servers are flagged too."""
 
     @property
     def is_well(self) -> bool:
@@ -226,12 +226,12 @@ class _Found:
 class _Seen:
     loaded: Loaded
     found: Sequence[_Found] = ()
-    """Empty where the settings cannot be used."""
+    """Empty if the settings cannot be used."""
     databases: Sequence[FoundDatabase] = ()
     folders: Sequence[FoundFolders] = ()
     store_error: StoreFailed | None = None
     doubled: Sequence[str] = ()
-    """Warnings of servers that a program lists beside Ullage, which serves them too."""
+    """Warnings about servers that a program lists in addition to Ullage, which serves them too."""
 
     @property
     def wrong(self) -> list[Issue]:
@@ -313,8 +313,8 @@ async def _examine(gateway: Gateway, server: Server) -> _Found:
 
 
 async def _prompts_of(gateway: Gateway, server: Server) -> Sequence[JsonObject]:
-    """The server's prompts, so that changed and poisoned ones are reported too. One that cannot list them is well all
-    the same."""
+    """Return the server's prompts, so that changed and poisoned ones are reported too. A server that cannot list them
+    passes the check all the same."""
     kept = gateway.kept(server.name)
     if "prompts" not in (kept.capabilities or {}):
         return ()
@@ -326,7 +326,7 @@ async def _prompts_of(gateway: Gateway, server: Server) -> Sequence[JsonObject]:
 
 
 def _counted(found: _Found, view: View) -> _Found:
-    """With what there is of its tools, as `ullage tools` counts them."""
+    """Return the result with the number of tools and their tokens, counted as in `ullage tools`."""
     name = found.server.name
     if found.server.disabled or found.error is not None:
         return found
@@ -395,7 +395,7 @@ def _withheld(seen: _Seen) -> list[str]:
 
 
 def _failings(seen: _Seen) -> list[str]:
-    """What is not there to answer."""
+    """Return in words how many servers were left out and how many paths are missing."""
     left_out, missing = len(_left_out(seen.loaded)), sum(len(one.missing) for one in seen.folders)
     said = [f"{left_out} {'was' if left_out == 1 else 'were'} left out"] if left_out else []
     return [*said, f"{how_many(missing, 'path')} to be searched not there"] if missing else said
@@ -412,7 +412,7 @@ def _all_well(seen: _Seen, *, is_started: bool) -> str:
 
 
 def _left_out(loaded: Loaded) -> set[str]:
-    """Servers that the files name and that cannot be used."""
+    """Return servers that the files name and that cannot be used."""
     known = {server.name for server in loaded.settings.servers}
     named = {issue.server for issue in loaded.issues if issue.severity == "problem" and issue.server is not None}
     return named - known
@@ -442,7 +442,7 @@ def _server(one: _Found) -> list[str]:
 
 
 def _withheld_variables(one: _Found) -> list[str]:
-    """One line about the variables it may need and does not get, by name."""
+    """Return one line with the names of the variables that it may need and does not inherit."""
     return [f"  {dim('note')}  {one.withheld.sentence(one.server)}"] if one.withheld else []
 
 
@@ -456,7 +456,7 @@ def _introduced(health: Health | None) -> list[str]:
 
 
 def _advice(one: _Found) -> str:
-    """Whoever reads this need not be sent here."""
+    """Return advice on an error. A suggestion to run `ullage doctor` is replaced: the reader has just run it."""
     suggestion = "" if one.error is None else one.error.suggestion
     if suggestion and "ullage doctor" not in suggestion:
         return suggestion

@@ -24,12 +24,12 @@ __all__ = ["arguments", "explained", "run", "why_json", "why_lines"]
 _LABEL = 9
 _INDENT = "    "
 _TERMS = 6
-"""Told to a person; the rest gave less."""
+"""Maximum terms shown to a person; the others contributed less."""
 _LEAST = 0.005
-"""Of a score, that is worth telling a person: less is 0 in two decimals."""
+"""Minimum score shown to a person: a smaller one is 0 in two decimals."""
 _DECIMALS = 4
 _UNBROKEN = "\u00a0"
-"""A space at which no line ends."""
+"""A space at which lines are not broken."""
 _OF_SERVER = "it is of the server that was asked for"
 _NAMED: Mapping[Named, str] = {
     Named.NO: "",
@@ -41,12 +41,12 @@ _NAMED: Mapping[Named, str] = {
 
 
 def explained(line: str, found: Mapping[str, Explained]) -> Explained | None:
-    """What is known of the tool that a line of a reply begins with."""
+    """Return the explanation of the tool that a line of a reply begins with."""
     return found.get(max((name for name in found if line.startswith(name)), key=len, default=""))
 
 
 def why_lines(one: Explained, width: int) -> list[str]:
-    """Aligned, and no wider than that."""
+    """Return aligned lines of at most `width` columns."""
     if one.hit is None:
         return [f"{_INDENT}{_OF_SERVER}"]
     hit, why = one.hit, one.hit.explain()
@@ -67,13 +67,13 @@ def _row(label: str, score: float, said: str, width: int) -> list[str]:
 
 
 def _written(document: Document) -> dict[str, str]:
-    """Terms to words as they stand in the tool: a term is the stem of many."""
+    """Map terms to words as they occur in the tool: a term is the stem of several words."""
     words = (word for text in reversed(document.texts()) for word in reversed(parts(text)))
     return {term: word for word in words for term in terms(word)}
 
 
 def _words(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
-    """Each term with the fields it stands in, by what it gave."""
+    """Return each term with the fields that contain it, ordered by its contribution."""
     by_term: dict[str, list[Reason]] = {}
     for reason in reasons:
         if reason.score >= _LEAST:
@@ -94,7 +94,7 @@ def _meaning(why: Why) -> str:
 
 
 def why_json(shown: Iterable[Explained]) -> dict[str, Json]:
-    """By the tool's name; None for one that is there for its server's sake."""
+    """Return explanations by the tool's name; None for a tool listed only because its server was requested."""
     return {one.listed: None if one.hit is None else dict(_json(one.hit)) for one in shown}
 
 
@@ -125,7 +125,7 @@ def _rounded(number: float) -> float:
 
 
 _LEAST_TOKENS = 100
-"""Below it, `find_tool` has no room for anything."""
+"""Minimum tokens of a reply: with fewer, `find_tool` has no room for any tool."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +142,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What came of a search."""
+    """The result of a search."""
 
     said: Mapping[str, Any]
     baseline: int
@@ -151,11 +151,11 @@ class _Found:
     writing: Set[str]
     """Tools that may change something."""
     why: Mapping[str, Explained]
-    """By name; empty where nobody asked."""
+    """Explanations by name; empty if they were not requested."""
 
     @property
     def shown(self) -> list[Explained]:
-        """Why each tool of the reply is there."""
+        """Explanations of the tools in the reply."""
         names = (*(tool["name"] for tool in self.said["tools"]), *self.said["more"])
         return [one for name in names if (one := explained(name, self.why)) is not None]
 
@@ -202,7 +202,7 @@ def _forget(arguments: argparse.Namespace) -> int:
 
 
 def _asked(arguments: argparse.Namespace) -> dict[str, Json]:
-    """Refuses here what find_tool would refuse in words for a model."""
+    """Return the arguments of find_tool, and refuse those that it would refuse in words meant for a model."""
     asked: dict[str, Json] = {"tool_description": " ".join(arguments.query)}
     if not " ".join(arguments.query).strip():
         raise InvalidArguments(
@@ -255,7 +255,8 @@ def _figures(found: _Found) -> str:
 
 
 def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:
-    """A person reads parameters in a line more easily than a schema; `--json` has the schema."""
+    """Print a tool with its parameters in one line, which a person reads more easily than a schema; `--json` has the
+    schema."""
     call, _, _ = signature(Tool(name=tool["name"], input_schema=tool["inputSchema"])).partition(" — ")
     emit(bold(tool["name"]) + _folded(call + (" [write]" if is_writing else "")).removeprefix(tool["name"]))
     said = " ".join(str(tool.get("description") or "").split())
@@ -266,7 +267,7 @@ def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:
 
 
 def _folded(line: str) -> str:
-    """A line for a person to read; for a program it stays one."""
+    """Wrap a line for a person; for a program it remains one line."""
     if not sys.stdout.isatty():
         return line
     return textwrap.fill(line, page(), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)

@@ -1,6 +1,7 @@
-"""The texts behind the paths on a command line.
+"""Reads the texts of the paths on a command line.
 
-Files are texts, folders are trees of texts, `-` is standard input. Whether a file is text is told from its bytes.
+A file is a text, a folder is a tree of texts, and `-` is standard input. Whether a file is text is determined from its
+bytes.
 """
 
 import sys
@@ -36,12 +37,12 @@ class Found:
 def is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except (OSError, ValueError):  # a name too long, or none that a file system could hold
+    except (OSError, ValueError):  # the name is too long, or not valid in any file system
         return False
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file; 0 of what is none."""
+    """Return the bytes of a file; 0 if it is not a file."""
     try:
         return path.stat().st_size if path.is_file() else 0
     except (OSError, ValueError):
@@ -49,8 +50,8 @@ def size_of(path: Path) -> int:
 
 
 def find_files(folder: Path, skipped: list[str]) -> Iterator[Found]:
-    """Every file below a folder in the order of its names; hidden entries and links are left out, and what cannot be
-    opened is added to `skipped`. Where the folder itself cannot be, that is an error: nobody knows what it weighs."""
+    """Yield every file below a folder, ordered by name. Hidden entries and links are left out, and what cannot be
+    opened is added to `skipped`. A folder that cannot be opened itself is an error, because its size is unknown."""
     waiting = [folder]
     while waiting:
         path = waiting.pop()
@@ -70,22 +71,30 @@ def _visible(folder: Path) -> Iterator[Path]:
 
 
 def read_text(path: Path) -> str:
-    """A file's text, or `UnreadableFile` where it has none."""
+    """Return a file's text.
+
+    Raises:
+        UnreadableFile: The file has none.
+    """
     return _decoded(_read_bytes(path), str(path))
 
 
 def is_watched_input() -> bool:
-    """Whether a person could type something. Closed (`<&-`), Python has None in its place."""
+    """Return whether standard input is a terminal. If it is closed (`<&-`), Python has None in its place."""
     return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]
 
 
 def read_standard_input() -> str:
-    """A text, or `UnreadableFile` where its bytes are none."""
+    """Return the text of standard input.
+
+    Raises:
+        UnreadableFile: Its bytes are not text.
+    """
     return _decoded(_input().buffer.read(), STDIN)
 
 
 def read_piped() -> str:
-    """What was typed or piped, in the encoding of the terminal."""
+    """Return what was typed or piped, in the encoding of the terminal."""
     return _input().read()
 
 

@@ -64,9 +64,9 @@ from .scan import plan_for, review_command, scan_clients, short_reason
 __all__ = ["arguments", "run"]
 
 _LIST_WAIT = 30.0
-"""Seconds for the program's own command to list its servers."""
+"""Seconds allowed to the program's own command for listing its servers."""
 _START_WAIT = 20.0
-"""Seconds for all servers to start."""
+"""Seconds allowed to all servers for starting."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,10 +132,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _kept_flags(config: ClientConfig) -> tuple[str, ...]:
-    """The flags of an entry of Ullage that is there already, as far as they name servers.
+    """Return the flags of an existing entry of Ullage that name servers.
 
     Raises:
-        InvalidArguments: it reads another settings file, which an installation does not change.
+        InvalidArguments: The entry reads another settings file, which an installation does not change.
     """
     present = ullage_entry(config)
     flags = ServeFlags() if present is None else serve_flags(present)
@@ -149,7 +149,7 @@ def _kept_flags(config: ClientConfig) -> tuple[str, ...]:
 
 
 def _refuse_unread_rules(config: ClientConfig) -> None:
-    """Refuse where a file of rules cannot be read: what it holds back would be lost."""
+    """Refuse if a file of rules cannot be read, because its restrictions would be lost."""
     for problem in config.problems:
         if Path(problem.file).parent.name == "policies":
             raise InvalidArguments(
@@ -166,10 +166,10 @@ def _is_agreed() -> bool:
 
 
 def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: ClientConfig) -> list[ChangeRecord]:
-    """Changes the user's own file first, then the program's; where one fails, all are as they were.
+    """Change the user's own file first, then the program's. If one fails, all are restored.
 
     Raises:
-        FileChanged: somebody has changed a place since the plan was made. Nothing was written.
+        FileChanged: A place has changed since the plan was made. Nothing was written.
     """
     undo = undo_folder(places)
     changes = [
@@ -201,7 +201,7 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: Cli
         for change in changes:
             done.append((change, undo.change(change)))
             if change is changes[0]:
-                # It may hold the servers' secrets now.
+                # The file may contain the servers' secrets now.
                 places.user_file.chmod(0o600)
                 _check_own_file(places)
     except BaseException:
@@ -212,7 +212,7 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: Cli
 
 
 def _check_places(file: ConfigFile, content: bytes | None, edits: Iterable[Edit], planned: object) -> None:
-    """Refuses to change places that say something else than when the plan was made."""
+    """Refuse to change places whose content differs from that when the plan was made."""
     try:
         now = parse_config(content or b"", file)
     except ValueError as error:
@@ -222,7 +222,7 @@ def _check_places(file: ConfigFile, content: bytes | None, edits: Iterable[Edit]
 
 
 def _check_own_file(places: Places) -> None:
-    """Refuses to go on where the user's file cannot be used as it is now."""
+    """Refuse to continue if the user's file cannot be used as it is now."""
     loaded = examined(_serve_arguments(None))
     mine = [issue for issue in loaded.errors if issue.file == str(places.user_file)]
     if mine:
@@ -230,12 +230,12 @@ def _check_own_file(places: Places) -> None:
 
 
 def _serve_arguments(client: str | None) -> argparse.Namespace:
-    """The flags with which the program starts `ullage serve`."""
+    """Return the flags with which the program starts `ullage serve`."""
     return argparse.Namespace(config=None, include=[], store=None, client=client)
 
 
 def _warm_start_cache(plan: InstallPlan) -> None:
-    """Writes the answers that the program is given first when it starts Ullage: the servers' tools are known by now."""
+    """Write the first answers to the program to the start cache; the servers' tools are already known."""
     given = _serve_arguments(plan.program.name)
     loaded = examined(given)
     if loaded.errors:
@@ -248,7 +248,7 @@ def _warm_start_cache(plan: InstallPlan) -> None:
 
 
 def _is_listed(plan: InstallPlan) -> bool | None:
-    """Whether the program's own command lists Ullage now; None where it has none that can be run."""
+    """Return whether the program's own command lists Ullage now; None if it has no command that can be run."""
     words = plan.program.list_command
     if words is None or shutil.which(words[0]) is None:
         return None

@@ -1,4 +1,4 @@
-"""What `install`, `uninstall` and `status` share: the user's files, and errors in the one shape."""
+"""Shared parts of `install`, `uninstall` and `status`: the user's files, and errors in one form."""
 
 import shutil
 import sys
@@ -28,7 +28,11 @@ __all__ = ["changing_files", "chosen_client", "own_settings", "program_of", "ull
 
 
 def program_of(name: str) -> Program:
-    """The program of that name; raises `InvalidArguments` where there is none."""
+    """Return the program of that name.
+
+    Raises:
+        InvalidArguments: There is none.
+    """
     found = find_program(name)
     if found is None:
         raise InvalidArguments(
@@ -38,20 +42,20 @@ def program_of(name: str) -> Program:
 
 
 def chosen_client(name: str) -> ClientConfig:
-    """What a program has configured, seen from the working folder."""
+    """Return the configuration of a program, as seen from the working folder."""
     return read_client(program_of(name), current_surroundings())
 
 
 def undo_folder(places: Places) -> UndoFolder:
-    """Where the changes of other programs' files are recorded."""
+    """Return the folder with the records of changes to other programs' files."""
     return UndoFolder((places.state or places.data / "state") / "installs")
 
 
 def own_settings(places: Places) -> tuple[bytes | None, dict[str, object]]:
-    """The user's `ullage.toml`, as it is and parsed.
+    """Return the user's `ullage.toml`, as bytes and parsed.
 
     Raises:
-        BadConfiguration: it cannot be read.
+        BadConfiguration: The file cannot be read.
     """
     path = str(places.user_file)
     try:
@@ -65,12 +69,12 @@ def own_settings(places: Places) -> tuple[bytes | None, dict[str, object]]:
 
 
 def ullage_command() -> tuple[str, ...]:
-    """The words that start this Ullage from anywhere: programs with windows have no search path of a shell."""
+    """Return the words that start this Ullage from anywhere: graphical programs do not have a shell's search path."""
     beside = Path(sys.executable).with_name("ullage.exe" if sys.platform == "win32" else "ullage")
     uvx = shutil.which("uvx")
     is_passing = any(part in ("archive-v0", "builds-v0") for part in beside.parts)
     if is_passing and uvx is not None:
-        # Run by `uvx` from its cache, which is cleaned up some day.
+        # Run by `uvx` from its cache, which may be cleaned up later.
         return str(Path(uvx).absolute()), f"ullage@{__version__}"
     if beside.is_file():
         return (str(beside),)
@@ -79,7 +83,7 @@ def ullage_command() -> tuple[str, ...]:
 
 @contextmanager
 def changing_files() -> Generator[None]:
-    """Turns what goes wrong with files into errors for people."""
+    """Convert errors of file operations to errors for display."""
     try:
         yield
     except FileChanged as error:

@@ -1,7 +1,7 @@
-"""Loads the settings for a verb and opens the gateway or the databases that they name.
+"""Loads the settings for a verb, and opens the gateway or the databases that they name.
 
-The flags that all such verbs share, and the gateway opened for one of them. What is wrong with the settings but harms
-only one server is said on standard error, in one line each.
+Contains the flags that all such verbs share. Problems in the settings that affect only one server are printed to
+standard error, one line each.
 """
 
 import argparse
@@ -56,13 +56,13 @@ __all__ = [
 
 
 def can_be_asked() -> bool:
-    """Whether a person sits at a terminal and can answer. Closed streams are None."""
+    """Return whether a person can answer at a terminal. Closed streams are None."""
     streams = (sys.stdin, sys.stderr)
     return all(stream is not None and stream.isatty() for stream in streams)  # pyright: ignore[reportUnnecessaryComparison]
 
 
 def pending_lines(pending: PendingFile) -> list[str]:
-    """What a pending file would do, and how that differs from what was approved before."""
+    """Return what a pending file would do, and how that differs from what was approved before."""
     before = pending.before
     is_same = before is not None and before.digest == pending.unit.digest
     state = "not approved" if before is None else f"changed since you approved it on {before.approved[:10]}"
@@ -84,7 +84,7 @@ def pending_lines(pending: PendingFile) -> list[str]:
 
 
 def _visible(text: str) -> str:
-    """A line with control characters and invisible ones spelt out."""
+    """Return a line with control characters and invisible ones spelled out."""
     return escape_invisible(plain(text))
 
 
@@ -93,7 +93,7 @@ def approve(pending: PendingFile) -> None:
 
 
 def offer_approval(pending: Sequence[PendingFile]) -> bool:
-    """Asks the person at the terminal about each file; returns whether any was approved."""
+    """Ask the person at the terminal about each file; return whether any was approved."""
     is_any = False
     for one in pending:
         say("", "A project file waits for your approval:", *pending_lines(one))
@@ -115,7 +115,8 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING
 
 
 def show_telemetry(settings: Settings, *, only_if_said: bool = False) -> None:
-    """`only_if_said` is for a person, who is told in words unless `ORCH_LOG_LEVEL` asks for more."""
+    """Log the telemetry of delegation to standard error. With `only_if_said`, which is meant for verbs that print their
+    own messages, only if `ORCH_LOG_LEVEL` is set."""
     log, level = logging.getLogger("ullage.delegate"), settings.delegate.log_level
     log.propagate = False
     log.handlers.clear()
@@ -131,7 +132,7 @@ def show_telemetry(settings: Settings, *, only_if_said: bool = False) -> None:
 Result = TypeVar("Result")
 
 _SILENT = ("mcp", "client", "httpx2", "httpcore2")
-"""Loggers; `client` is the SDK's too."""
+"""Loggers that are silenced; `client` is the SDK's too."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -151,7 +152,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def read(arguments: argparse.Namespace) -> Loaded:
-    """The settings; raises where they cannot be used, and says what is wrong with single servers."""
+    """Return the settings, and print problems with single servers.
+
+    Raises:
+        BadConfiguration: The settings cannot be used.
+        UnreadableFile: A file given with `--include` does not exist.
+    """
     check(arguments)
     was_asked = offered(arguments)
     loaded = load(_flags(arguments), os.environ, Path.cwd())
@@ -164,25 +170,25 @@ def read(arguments: argparse.Namespace) -> Loaded:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Refuses flags that name a file which is not there: in the settings it may come, on the command line it is a
-    slip."""
+    """Refuse flags that name a missing file: the settings may name a file that is created later, but on the command
+    line it is a mistake."""
     for path in arguments.include:
         if not path.expanduser().is_file():
             raise UnreadableFile(f"`{path}` is not there", suggestion="check the path given with --include")
 
 
 def examined(arguments: argparse.Namespace, before: Loaded | None = None) -> Loaded:
-    """The same without raising or saying anything; `before` is what this process uses now."""
+    """Return the settings without raising or printing anything; `before` is what this process uses now."""
     return examine(_flags(arguments), os.environ, Path.cwd(), before=before)
 
 
 def reviewed(arguments: argparse.Namespace) -> Loaded:
-    """The same with pending project files read for a person to review, and all that they include."""
+    """Return the settings without raising, with pending project files and all their included files read for review."""
     return examine(_flags(arguments), os.environ, Path.cwd(), is_review=True)
 
 
 def offered(arguments: argparse.Namespace) -> bool:
-    """Asks the person at the terminal to approve the project files that wait for it; False where nobody was asked."""
+    """Ask the person at the terminal to approve the pending project files; return False if nobody was asked."""
     if not can_be_asked() or not examined(arguments).pending:
         return False
     offer_approval(reviewed(arguments).pending)
@@ -201,7 +207,7 @@ def _flags(arguments: argparse.Namespace) -> Flags:
 
 
 def situation_of(arguments: argparse.Namespace) -> Situation | None:
-    """How `ullage serve` is started with the same flags; None where the working folder is gone."""
+    """Return how `ullage serve` is started with the same flags; None if the working folder no longer exists."""
     flags = _flags(arguments)
     said = {
         "config": flags.config,
@@ -218,7 +224,7 @@ def situation_of(arguments: argparse.Namespace) -> Situation | None:
 
 
 def chosen(loaded: Loaded, name: str | None) -> list[Server]:
-    """The server of that name, or all of them; raises where there is none."""
+    """Return the server of that name, or all servers without a name; raise an error if there is none."""
     servers = [server for server in loaded.settings.servers if name in (None, server.name)]
     if name is not None and not servers:
         raise UnknownResource(
@@ -230,7 +236,7 @@ def chosen(loaded: Loaded, name: str | None) -> list[Server]:
 
 
 def caller_of(gateway: Gateway, client: str | None) -> Caller:
-    """Whoever typed the command, for figures and rules."""
+    """Return the caller who typed the command, for figures and rules."""
     model = gateway.flagged(client).model
     return Caller(principal=user_name(), session="command line", client=client, model=model)
 
@@ -242,11 +248,11 @@ def with_gateway(
     situation: Situation | None = None,
     is_quiet: bool = False,
 ) -> Result:
-    """Runs something with a gateway that nobody else is served by, and closes it again.
+    """Run `work` with a gateway of its own, and close it afterwards.
 
-    With `situation`, what a client that is started in the same way is answered first is put into the cache, where
-    every server's tools are known by then. With `is_quiet`, what is logged of single servers is not shown: the caller
-    reports on each.
+    With `situation`, the first answers for a client that is started in the same way are written to the cache, if every
+    server's tools are known by then. With `is_quiet`, log messages about single servers are not shown, because the
+    caller reports on each.
     """
 
     async def run() -> Result:
@@ -265,8 +271,8 @@ def with_gateway(
 
 
 def fill_start_cache(arguments: argparse.Namespace) -> None:
-    """Puts what a client that starts `ullage serve` is answered first into the cache, where the tools of every server
-    are known without starting any."""
+    """Write the first answers for a client that starts `ullage serve` to the cache, if the tools of every server are
+    known without starting any."""
     loaded, situation = examined(arguments), situation_of(arguments)
     if loaded.errors or situation is None:
         return
@@ -277,13 +283,13 @@ def fill_start_cache(arguments: argparse.Namespace) -> None:
             if await gateway.servers.are_known():
                 await answers.write((None, situation.client, *loaded.settings.clients))
 
-    with suppress(UllageError, OSError):  # it is a convenience, and the next start does without
+    with suppress(UllageError, OSError):  # the cache is optional: without it the next start is only slower
         anyio.run(run)
 
 
 def log_to_stderr(level: int = logging.WARNING) -> None:
-    """What Ullage says reaches a person; what libraries say of what they met does not: the SDK's errors are told again
-    in our words, and HTTP's lines name URLs, which may hold a secret."""
+    """Show Ullage's own log messages on standard error, but not those of libraries: Ullage reports the SDK's errors
+    itself, and the HTTP library logs URLs, which may contain a secret."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter("ullage: %(message)s"))
     logging.basicConfig(handlers=[handler], level=level)
@@ -292,11 +298,11 @@ def log_to_stderr(level: int = logging.WARNING) -> None:
 
 
 async def typed(prompt: str) -> str:
-    """The line that a person types; empty where he would rather not."""
+    """Return the line that a person types; empty if the person declines."""
     answer: list[str] = []
     done, token = anyio.Event(), current_token()
     with anyio.open_signal_receiver(signal.SIGINT) as told:
-        # A thread that nobody waits for: one that reads cannot be interrupted, and would keep the process from ending.
+        # A daemon thread: a thread that reads cannot be interrupted, and would keep the process from ending.
         threading.Thread(target=_read, args=(prompt, answer, done, token), daemon=True).start()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_interrupted, told, done)

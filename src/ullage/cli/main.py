@@ -50,7 +50,7 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 
 
 class Verb(Protocol):
-    """What a verb's file holds."""
+    """The interface of a verb's module."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
@@ -58,18 +58,20 @@ class Verb(Protocol):
 
 
 def main(argv: Sequence[str] | None = None, *, session: StartSession | None = None) -> int:
-    """Run a command line; returns the exit status.
+    """Run a command line; return the exit status.
 
     Args:
-        argv: the words after the program's name; None for those of this process.
-        session: the connection of a client whose first requests are answered already, for `serve`.
+        argv: The words after the program's name; None for those of this process.
+        session: The connection of a client whose first requests are already answered, for `serve`.
     """
     if argv is None:
         reckon_on_one_thread()
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a file's name may hold what no encoding can write
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a file's name may contain characters that no encoding can write
     with escaping_terminals(for_good=argv is None):
         return _run(argv, session)
 
@@ -120,31 +122,31 @@ def _parse_verb(parser: argparse.ArgumentParser, verb: str, words: list[str]) ->
 
 
 def _open_what_is_closed() -> None:
-    """Whoever closed our output wants none (`>&-`); Python has None in its place, which nothing can be written to."""
+    """Replace closed output streams (`>&-`), for which Python has None, with ones that discard everything."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def reckon_on_one_thread() -> None:
-    """Spares the first search the threads that numpy starts when it is imported and nothing here uses: half of what the
-    import costs. Not through `os.environ`: what is started from here gets its environment from there."""
+    """Keep numpy from starting threads on import, which nothing here uses and which take half of the import's time. Set
+    with `putenv`, not through `os.environ`, from which child processes get their environment."""
     if _THREADS not in os.environ:
         os.putenv(_THREADS, "1")
 
 
 def parser_of(*verbs: str) -> argparse.ArgumentParser:
-    """The parser of the whole command line. Only the named verbs are imported; of the others it knows the name."""
+    """Return the parser of the whole command line. Only the named verbs are imported; the others are known by name."""
     return _parsers(*verbs)[0]
 
 
 def verb_parser(verb: str) -> argparse.ArgumentParser:
-    """The parser of one verb's arguments."""
+    """Return the parser of one verb's arguments."""
     return _parsers(verb)[1][verb]
 
 
 def _parsers(*verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The parser of the whole command line and those of its verbs."""
+    """Return the parser of the whole command line and those of its verbs."""
     parser = argparse.ArgumentParser(
         prog="ullage",
         description="Reduce the tokens that LLM agents spend on tools, results, history and model calls.",
@@ -166,8 +168,8 @@ def _parsers(*verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.A
 
 
 def _imported(module: str) -> Verb:
-    """The verb's file. What importing makes stays for good, so looking for garbage among it is time that a client
-    waits for, then and at every later look."""
+    """Import a verb's module without garbage collection. Imported objects are never freed, so collecting them would
+    only delay the client, during the import and at every later collection."""
     if module not in sys.modules and gc.isenabled():
         gc.disable()
         try:
@@ -191,7 +193,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Names
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        _let_go_of_output()  # whoever read it has gone: `ullage models | head`
+        _let_go_of_output()  # the reader has closed the pipe: `ullage models | head`
         return 141
     except OSError as error:
         if error.errno != errno.ENOSPC:
@@ -201,12 +203,12 @@ def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Names
 
 
 def _let_go_of_output() -> None:
-    """Standard output must not fail again at exit."""
+    """Redirect standard output to the null device, so that it does not fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _flushed(code: int) -> int:
-    """Nothing is left to be written at exit, where a reader that has gone would be an error."""
+    """Flush standard output, so that a closed pipe cannot cause an error at exit."""
     sys.stdout.flush()
     return code
 
@@ -220,7 +222,7 @@ def _complained(error: UllageError, arguments: argparse.Namespace) -> int:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> UllageError | KeyboardInterrupt | None:
-    """What a person should be told of, out of what tasks that run side by side have wrapped it in."""
+    """Return the error to report, unwrapped from the groups in which concurrent tasks raised it."""
     for error in group.exceptions:
         found = (
             _first(cast("BaseExceptionGroup[BaseException]", error)) if isinstance(error, BaseExceptionGroup) else error

@@ -1,6 +1,6 @@
-"""Command-line arguments of the verbs that ask or route to a model.
+"""Command-line arguments of the verbs that call a model or route to one.
 
-The flags that asking and routing share. Whether there is such a tier or model is for the policy to say.
+The policy decides whether a tier or model exists.
 """
 
 import argparse
@@ -70,7 +70,8 @@ def ask_of(arguments: argparse.Namespace, prompt: str) -> Ask:
 
 @asynccontextmanager
 async def open_summarizer(model: str, config: Path | None) -> AsyncGenerator[Summarizer]:
-    """By the policy of the settings, with its budgets and on its bill; refused where it knows no such model."""
+    """Open a summarizer with the policy and budgets of the settings, which records its costs there. A model that the
+    policy does not know is refused."""
     loaded = load(Flags(config=config), os.environ, Path.cwd())
     say(*(f"ullage: {issue.sentence()}" for issue in loaded.pending_issues))
     async with open_delegate(loaded.settings, environment=os.environ) as delegate:

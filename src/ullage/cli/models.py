@@ -13,7 +13,7 @@ from .output import bold, columns, dim, emit, emit_json, emit_wrapped, table_wid
 __all__ = ["arguments", "price_json", "retirement_note", "run"]
 
 _PER = 1_000_000
-"""Prices are said by the million tokens, as providers do."""
+"""Prices are shown per million tokens, as providers do."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +74,7 @@ def _number(value: int | None) -> str:
 
 
 def retirement_note(card: ModelCard) -> str:
-    """When a model was or will be switched off, and what to use instead; empty where no day is announced."""
+    """Return when a model was or will be switched off, and its replacement; empty if no date is announced."""
     if card.retired is None:
         return ""
     verb = "retired" if card.retired <= datetime.now(UTC).date() else "retires"
@@ -146,7 +146,7 @@ def _price_text(price: Price | None) -> str:
 
 
 def price_json(price: Price | None) -> Json:
-    """A price as every JSON output of a verb writes it: strings, so that no digit is lost."""
+    """Return a price in the form of every JSON output: as strings, so that no digit is lost."""
     if price is None:
         return None
     parts = {

@@ -1,7 +1,7 @@
 """Prints text, tables, JSON and errors, for people and for programs.
 
-Data goes to standard output, everything else to standard error. Colour only where a terminal shows it and `NO_COLOR` is
-not set. What is printed is each verb's own affair.
+Data goes to standard output, everything else to standard error. Colours are used only if a terminal shows them and
+`NO_COLOR` is not set. Each verb decides what is printed.
 """
 
 import json
@@ -63,11 +63,12 @@ _OWN = re.compile(f"\x00{_WORD}<([^\x00]*)>\x00")
 
 
 class TerminalStream:
-    """A terminal that shows control characters instead of obeying them; all else is the stream's own.
+    """A terminal stream that shows control characters instead of interpreting them; everything else is the stream's
+    own.
 
     Args:
-        stream: the terminal, or a pipe that is to have colours.
-        escapes: False for a pipe, which gets every character but the colours as it is.
+        stream: The terminal, or a pipe that receives colours.
+        escapes: False for a pipe, which receives every character except the colours unchanged.
     """
 
     def __init__(self, stream: TextIO, *, escapes: bool = True) -> None:
@@ -75,7 +76,7 @@ class TerminalStream:
         self._escapes = escapes
 
     def write(self, text: str) -> int:
-        # The odd parts are what our own marks hold.
+        # The odd parts are the content of Ullage's own marks.
         parts = _OWN.split(text)
         is_plain = not self._escapes
         self._stream.write(
@@ -92,13 +93,13 @@ class TerminalStream:
 
 
 def own_sequence(sequence: str, stream: TextIO) -> str:
-    """A control sequence of our own, as it may be written to this stream among other text."""
+    """Return one of Ullage's own control sequences in a form that may be written to this stream among other text."""
     return f"\x00{_WORD}<{sequence}>\x00" if isinstance(stream, TerminalStream) else sequence
 
 
 @contextmanager
 def escaping_terminals(*, for_good: bool) -> Generator[None]:
-    """Escapes what is printed to terminals; `for_good` also after the end, for the traceback of what went wrong."""
+    """Escape what is printed to terminals; with `for_good`, also after the end, for the traceback of an error."""
     before = sys.stdout, sys.stderr
     is_forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
     sys.stdout, sys.stderr = (
@@ -115,13 +116,13 @@ def escaping_terminals(*, for_good: bool) -> Generator[None]:
 
 
 class LineFormatter(logging.Formatter):
-    """Writes each record on one line, so that no name or message in it can pass for another record.
+    """Formats each record on one line, so that no name or message in it can imitate another record.
 
-    A traceback follows on lines of its own, which are indented.
+    A traceback follows on indented lines of its own.
 
     Args:
         pattern: As for `logging.Formatter`.
-        is_json: Whether the line is JSON, and must stay it.
+        is_json: Whether the line is JSON, and must remain valid.
     """
 
     def __init__(self, pattern: str, *, is_json: bool = False) -> None:
@@ -148,17 +149,17 @@ or name your own in an ullage.toml:
 
 
 def how_many(number: int, thing: str) -> str:
-    """`1 tool`, `1,200 tools`."""
+    """Return a number with its noun: `1 tool`, `1,200 tools`."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def without_name(reason: str, server: str) -> str:
-    """A reason that stands beside the server's name and need not repeat it."""
+    """Return a reason without the server's name, for display beside the name."""
     return reason.removeprefix(f"server `{server}` ").removeprefix(f"`{server}` ")
 
 
 def waiting_or(loaded: "Loaded", otherwise: str) -> str:
-    """What to do where nothing stands behind Ullage: approve what waits for that, or else as given."""
+    """Return what to do if nothing is behind Ullage: approve pending files, or else `otherwise`."""
     if not loaded.pending:
         return otherwise
     from ullage.config import approve_command  # not every verb reads the settings
@@ -170,11 +171,11 @@ def waiting_or(loaded: "Loaded", otherwise: str) -> str:
 
 
 _PAGE = 100
-"""Columns beyond which text is tiring to read."""
+"""Maximum columns of running text; wider text is tiring to read."""
 _NARROWEST = 8
-"""Columns to which a column of text may be cut."""
+"""Minimum columns to which a column of text may be cut."""
 _WIDEST = 120
-"""Columns of a table at most."""
+"""Maximum columns of a table."""
 
 
 def emit(line: str = "") -> None:
@@ -186,25 +187,26 @@ def emit_json(value: Json) -> None:
 
 
 def emit_json_text(text: str) -> None:
-    """JSON that is written already."""
+    """Print JSON that is already serialized."""
     emit(escape_json_controls(text) if sys.stdout.isatty() else text)
 
 
 def _json(value: object, stream: TextIO, *, indent: int | None = None) -> str:
-    """Escaped where the stream's encoding lacks letters: what Python would write in their place is no JSON."""
+    """Serialize a value, escaped if the stream's encoding lacks letters: what Python would write in their place is not
+    JSON."""
     has_all = "utf" in (stream.encoding or "utf-8").lower()
     text = json.dumps(value, ensure_ascii=not has_all, indent=indent)
     return escape_json_controls(text) if stream.isatty() else text
 
 
 def say(*lines: str) -> None:
-    """To a person, beside the data."""
+    """Print lines for a person to standard error, separate from the data."""
     for line in lines:
         print(line, file=sys.stderr, flush=True)
 
 
 def complain(error: UllageError, *, as_json: bool) -> None:
-    """One error, in the one shape for programs or as sentences for people."""
+    """Print one error, as JSON for programs or as sentences for people."""
     if as_json:
         print(_json(error.wire(), sys.stderr), file=sys.stderr)
         return
@@ -217,24 +219,23 @@ def complain(error: UllageError, *, as_json: bool) -> None:
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:
-    """Rows as lines with aligned columns; those in `right` are flush right."""
+    """Return rows as lines with aligned columns; those in `right` are flush right."""
     widths = [max(width_of(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     return ["  ".join(_pad(cell, widths[i], i in right) for i, cell in enumerate(row)).rstrip() for row in rows]
 
 
 def table_width() -> int | None:
-    """Columns that a table may take: those of the terminal, or of `COLUMNS` where it is set; None for no limit."""
+    """Return the columns that a table may take: those of the terminal, or `COLUMNS` if it is set; None for no limit."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return min(_WIDEST, shutil.get_terminal_size().columns)
     return None
 
 
 def fitted_columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str] | None:
-    """Rows as lines that fit the terminal: the widest text columns are cut with an ellipsis until they do.
+    """Return rows as lines that fit the terminal: the widest text columns are cut with an ellipsis until they do.
 
     Returns:
-        The lines, the first of them the header; None where so little of each column would be left that it could not be
-        read.
+        The lines, the first of them the header; None if too little of each column would be left to be readable.
     """
     limit = table_width()
     if limit is None or not rows:
@@ -253,7 +254,7 @@ def fitted_columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = fro
 
 
 def wrap_line(line: str) -> list[str]:
-    """A line in as many as the terminal needs, broken between words; what follows is indented by two more."""
+    """Break a line between words into as many as the terminal needs; continuation lines are indented by two more."""
     limit = table_width()
     if limit is None or width_of(line) <= limit:
         return [line]
@@ -271,7 +272,7 @@ def wrap_line(line: str) -> list[str]:
 
 
 def emit_wrapped(text: str) -> None:
-    """To standard output, broken between words where the terminal is narrower."""
+    """Print text to standard output, broken between words if the terminal is narrower."""
     for line in text.split("\n"):
         for piece in wrap_line(line):
             emit(piece)
@@ -283,7 +284,7 @@ def _pad(cell: str, width: int, flush_right: bool) -> str:  # noqa: FBT001
 
 
 def width_of(cell: str) -> int:
-    """Columns of a terminal that a text takes: ideographs take two, accents and our own colours none."""
+    """Return the terminal columns that a text takes: ideographs take two, accents and Ullage's own colours none."""
     cell = _OWN.sub("", cell)
     return len(cell) if cell.isascii() else sum(map(_columns_of, cell))
 
@@ -295,7 +296,7 @@ def _columns_of(letter: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most so many columns, with an ellipsis where something was left out. Colours are left out too."""
+    """Cut the text to this number of columns, with an ellipsis if something was left out. Colours are removed."""
     if width_of(text) <= width:
         return text
     text = _OWN.sub("", text)
@@ -309,7 +310,8 @@ def cut(text: str, width: int) -> str:
 
 
 def short_path(path: str) -> str:
-    """A path for people: from the working folder where it is in there, with `~` where it is in the home folder."""
+    """Return a path for display: relative to the working folder if it is inside, with `~` if it is inside the home
+    folder."""
     here, home = os.getcwd(), os.path.expanduser("~")  # noqa: PTH109, PTH111 - compared as texts
     if here != home and path.startswith(here + os.sep):
         return plain(path[len(here) + 1 :])
@@ -317,17 +319,18 @@ def short_path(path: str) -> str:
 
 
 def screen() -> int:
-    """Columns for tables: those of the terminal that shows them, up to 120."""
+    """Return the columns for tables: those of the terminal that shows them, up to 120."""
     return min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _PAGE
 
 
 def plain(text: str) -> str:
-    """A name on one line: what would steer the terminal, end the line or cannot be written is spelt out."""
+    """Return a name on one line: characters that would control the terminal, end the line or cannot be written are
+    spelled out."""
     return escape_controls(text, keep_lines=False)
 
 
 def page() -> int:
-    """Columns for running text: no wider than the terminal that shows it."""
+    """Return the columns for running text: at most those of the terminal that shows it."""
     return min(_PAGE, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _PAGE
 
 
@@ -356,7 +359,7 @@ def is_coloured(stream: TextIO) -> bool:
 
 
 def painted(text: str, code: str | int, stream: TextIO | None = None) -> str:
-    """The text in a colour or weight, by its code, where the stream (standard output) shows it."""
+    """Return the text in a colour or weight, given by its code, if the stream (standard output by default) shows it."""
     shown_on = sys.stdout if stream is None else stream
     if not text or not is_coloured(shown_on):
         return text

@@ -16,7 +16,7 @@ __all__ = ["show_overview"]
 
 
 def show_overview(*, as_json: bool) -> int:
-    """Print the screen; returns the exit status."""
+    """Print the screen; return the exit status."""
     plan = plan_for(None)
     known = anyio.run(read_known, plan.loaded, plan.names, os.environ)
     scans = [report_client(plan, config, known) for config in plan.clients]

@@ -1,7 +1,7 @@
 """Progress on standard error.
 
-A bar or a line that is drawn again and again where standard error is a terminal. Elsewhere `show_waiting` writes a line
-every two seconds, so that a log shows what is waited for.
+On a terminal, a bar or a line is drawn repeatedly. Elsewhere `show_waiting` writes a line every two seconds, so that a
+log shows what is pending.
 """
 
 import os
@@ -18,9 +18,9 @@ __all__ = ["Progress", "show_waiting"]
 
 _EVERY_SECONDS = 0.1
 _LINE_SECONDS = 2.0
-"""Between two lines where nothing can be drawn again."""
+"""Seconds between two lines if nothing can be redrawn."""
 _AT_ONCE = 0.4
-"""Seconds in which nothing is shown: what is done by then needs no progress."""
+"""Seconds before anything is shown: shorter work needs no progress."""
 
 
 class Sized(Protocol):
@@ -32,7 +32,7 @@ Item = TypeVar("Item", bound=Sized)
 
 
 class Progress:
-    """Shows how much of `whole` has passed through; use it as a context, which wipes the bar at its end."""
+    """Shows how much of `whole` has been processed. Use it as a context manager, which clears the bar at its end."""
 
     def __init__(self, whole: int, label: str) -> None:
         self._whole = whole
@@ -66,11 +66,11 @@ class Progress:
 
 @asynccontextmanager
 async def show_waiting(total: int, waiting: Callable[[], Sequence[str]]) -> AsyncGenerator[None]:
-    """Shows which of `total` servers are waited for, until the context ends.
+    """Show which of `total` servers have not answered, until the context ends.
 
     Args:
-        total: all servers that are asked.
-        waiting: names of those that have not answered yet.
+        total: Number of all servers.
+        waiting: Returns the names of those that have not answered yet.
     """
     import anyio  # `ullage count` shows a bar as well, and does not wait for it
 

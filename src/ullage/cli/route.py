@@ -48,11 +48,11 @@ __all__ = ["arguments", "evaluated", "read_cases", "run"]
 
 _COUNTED_AS = "gpt-4o"
 _ABOUT = ("prompt", "prompt_tokens", "language", "domain", "tier")
-"""What a row says of its case."""
+"""Columns that describe the case of a row."""
 
 
 def evaluated(settings: Settings, file: Path, *, as_json: bool) -> int:
-    """Ends with 1 where nothing could be judged."""
+    """Evaluate the policy and print the result; return 1 if nothing could be judged."""
     cases = read_cases(read_text(file), str(file))
     policy = policy_shown(settings, os.environ)
     found = evaluate(cases, lambda case: _chosen(case, policy))
@@ -76,7 +76,7 @@ def _unjudged(cases: Sequence[Case], policy: Policy) -> list[str]:
 
 
 def _chosen(case: Case, policy: Policy) -> tuple[str, ...]:
-    """The names under which an outcome of the policy's choice may be recorded."""
+    """Return the names under which an outcome of the policy's choice may be recorded."""
     tokens = case.prompt_tokens
     if tokens is None:
         tokens = meter().count(case.prompt, _COUNTED_AS).high
@@ -97,7 +97,11 @@ def _chosen(case: Case, policy: Policy) -> tuple[str, ...]:
 
 
 def read_cases(text: str, name: str) -> list[Case]:
-    """One object a line, or CSV with a heading; raises `InvalidArguments` that names the line."""
+    """Read cases from JSONL, or from CSV with a heading.
+
+    Raises:
+        InvalidArguments: A line is invalid; the error names the line.
+    """
     rows = _lines(text, name) if text.lstrip().startswith("{") else _records(text, name)
     grouped: dict[str, dict[str, Any]] = {}
     for number, row in rows:
@@ -132,7 +136,7 @@ def _records(text: str, name: str) -> Iterable[tuple[int, Mapping[str, Any]]]:
 
 
 def _add(grouped: dict[str, dict[str, Any]], row: Mapping[str, Any], number: str) -> None:
-    """Rows of one case are told by their `case`, else by their prompt."""
+    """Add a row to its case, which is identified by `case`, else by `prompt`."""
     case = grouped.setdefault(str(row.get("case") or row.get("prompt") or number), {"outcomes": {}})
     case |= {key: row[key] for key in _ABOUT if key in row}
     outcomes: Mapping[str, Any] = row["outcomes"] if "outcomes" in row else {row["model"]: row}
@@ -275,7 +279,7 @@ def _candidate_json(one: Candidate, present: tuple[str, ...]) -> dict[str, Json]
 
 
 def _lint(loaded: Loaded, *, as_json: bool) -> int:
-    """Ends with 1 where something is to be said."""
+    """Print problems of the policy; return 1 if there are any."""
     noted = [issue for issue in loaded.issues if issue.severity == "note" and _is_of_policy(issue)]
     found = [*noted, *_unknown_providers(loaded.settings)]
     if as_json:

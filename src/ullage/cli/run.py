@@ -74,7 +74,7 @@ async def _answered(settings: Settings, ask: Ask, *, is_watched: bool, ends_task
                 await delegate.purse.end(ask.caller, ask.task)
     if is_watched:
         print()
-        # An attempt that breaks off has been seen already; what came after it is whole.
+        # An aborted attempt has already been shown; the output after it is complete.
         broken = len("".join(shown)) - len(outcome.completion.text)
         if broken > 0:
             say(f"ullage: the first {broken:,} characters are of an answer that broke off; the rest is whole")
@@ -82,7 +82,7 @@ async def _answered(settings: Settings, ask: Ask, *, is_watched: bool, ends_task
 
 
 def _off(settings: Settings, outcome: Outcome) -> list[str]:
-    """Of the providers that were meant to be asked, those that have no key."""
+    """Return the providers that the policy needs and that have no key."""
     meant = {f"`{one.provider}`" for one in outcome.attempts if one.kind == "no_key"}
     return [f"ullage: {said}" for said in off(settings, os.environ) if any(name in said for name in meant)]
 
@@ -95,7 +95,7 @@ def _warned(outcome: Outcome) -> list[str]:
 
 
 def _summary(outcome: Outcome) -> str:
-    """One line of what it cost and why that model."""
+    """Return one line with the cost and the reason for the choice of the model."""
     entry, usage = outcome.candidate.entry, outcome.usage
     total = None if outcome.cost is None else outcome.cost.total
     money = (

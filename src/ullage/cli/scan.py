@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 _WAIT = 20.0
-"""Seconds for all servers together."""
+"""Seconds allowed to all servers together."""
 _STATES = {
     "sign-in": "needs a sign-in",
     "pending": "not approved, not started",
@@ -89,10 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def plan_for(client: str | None, *, store: str | None = None) -> ScanPlan:
-    """The plan of a scan of this user's programs, or of one of them.
+    """Return the plan for scanning this user's programs, or one of them.
 
     Raises:
-        BadConfiguration: the user's own settings cannot be read.
+        BadConfiguration: The user's own settings cannot be read.
     """
     wanted = None if client is None else program_of(client).name
     around, places = current_surroundings(), Places.of_user()
@@ -111,7 +111,7 @@ def plan_for(client: str | None, *, store: str | None = None) -> ScanPlan:
 
 
 def scan_clients(plan: ScanPlan, wait: float) -> tuple[ClientScan, ...]:
-    """Starts the servers of a plan, with progress on standard error, and reports on every program."""
+    """Start the servers of a plan, with progress on standard error, and report on every program."""
     names = plan.names
     waiting = dict.fromkeys(names)
 
@@ -178,7 +178,7 @@ def _figures(server: ScannedServer) -> tuple[str, str, str]:
 
 
 def _note(server: ScannedServer, room: int, *, is_installed: bool) -> str:
-    """What is odd about a server, or the most expensive of its tools that fit."""
+    """Return a problem of a server, or the most expensive of its tools that fit."""
     if server.state != "counted":
         return cut(short_reason(server), room)
     note = (
@@ -197,13 +197,13 @@ def _note(server: ScannedServer, room: int, *, is_installed: bool) -> str:
 
 
 def short_reason(server: ScannedServer) -> str:
-    """Why a server's tools are not known, on one line."""
+    """Return on one line why a server's tools are not known."""
     reason = _STATES.get(server.state) or plain(" ".join(server.reason.split()))
     return reason.replace("ended with exit", "exit").replace("; it last said: ", ": ")
 
 
 def _sums(scan: ClientScan) -> Iterator[str]:
-    """What a request carries now, and with Ullage."""
+    """Yield the tokens that a request carries now, and with Ullage."""
     if scan.now is None or scan.with_ullage is None or scan.saved is None:
         return
     if scan.is_installed:
@@ -224,7 +224,7 @@ def _format_saving(tokens: int, share: str) -> str:
 
 
 def pending_lines(scans: Sequence[ClientScan]) -> Iterator[str]:
-    """The servers of project files that wait for approval, with their commands."""
+    """Yield the servers of project files that wait for approval, with their commands."""
     pending = [(scan, one.entry) for scan in scans for one in scan.servers if one.state == "pending" and one.entry]
     files = dict[str, dict[str, list[str]]]()
     for scan, entry in pending:
@@ -242,7 +242,8 @@ def pending_lines(scans: Sequence[ClientScan]) -> Iterator[str]:
 
 
 def review_command(file: str) -> str:
-    """The command with which a person reviews a project's file, to be pasted into a shell in the working folder."""
+    """Return the command with which a person reviews a project's file, to be pasted into a shell in the working
+    folder."""
     short = short_path(file)
     return plain(approve_command(file if short.startswith("~") else short))
 
@@ -254,7 +255,7 @@ def _launch_line(entry: ServerEntry) -> str:
 
 
 def next_step(scans: Sequence[ClientScan]) -> str:
-    """The command that does most for this user now."""
+    """Return the command that is most useful to this user now."""
     waiting = [one for one in scans if not one.is_installed and (one.saved or 0) > 0]
     if waiting:
         best = max(waiting, key=lambda one: one.saved or 0)
@@ -273,7 +274,7 @@ def next_step(scans: Sequence[ClientScan]) -> str:
 
 
 def client_json(scan: ClientScan) -> dict[str, Json]:
-    """One program's report."""
+    """Return one program's report."""
     return {
         "client": scan.config.program.name,
         "title": scan.config.program.title,

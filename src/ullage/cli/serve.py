@@ -41,9 +41,9 @@ _SIGNALS = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, si
 
 
 async def run_until_signalled(work: Callable[[anyio.Event], Awaitable[None]], *, with_interrupt: bool) -> None:
-    """Run work that ends by itself when its event is set, which the first signal does; the second cancels it.
+    """Run work that ends by itself when its event is set. The first signal sets the event; the second cancels the work.
 
-    With `with_interrupt`, Ctrl-C is such a signal too. Without, it raises KeyboardInterrupt as ever.
+    With `with_interrupt`, Ctrl-C counts as such a signal. Without, it raises KeyboardInterrupt as usual.
     """
     told = anyio.Event()
     with anyio.open_signal_receiver(*_SIGNALS, *((signal.SIGINT,) if with_interrupt else ())) as signals:
@@ -61,7 +61,7 @@ async def run_until_signalled(work: Callable[[anyio.Event], Awaitable[None]], *,
 
 
 async def cancel_when_set(event: anyio.Event, work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work, and give it up where the event is set first."""
+    """Do the work, and cancel it if the event is set first."""
     async with anyio.create_task_group() as tasks:
 
         async def watch() -> None:
@@ -74,18 +74,18 @@ async def cancel_when_set(event: anyio.Event, work: Callable[[], Awaitable[None]
 
 
 _SWITCH = 0.001
-"""Seconds that a worker thread may go on while another thread waits."""
+"""Seconds for which a worker thread may run while another thread waits."""
 _COLLECTIONS = 5_000, 10, 4_000
-"""New objects between collections of garbage, and how many of these make a larger and then a full one."""
+"""Number of new objects between garbage collections, and how many of these lead to a larger and then a full one."""
 
 _FIRST_BYTES = 65_536
 _WRITE_SECONDS = 1.0
-"""Time for the cache of first answers to be brought up to date at the end."""
+"""Seconds allowed for updating the cache of first answers at the end."""
 _MOMENT, _WHILE = 0.3, 2.0
-"""Seconds until the first answers are written to the cache: soon where it had none, later where it answered."""
+"""Seconds until the first answers are written to the cache: short if the cache had none, longer if it was used."""
 
 _NAMED = 8
-"""Servers and databases named in the welcome."""
+"""Maximum servers and databases named in the welcome."""
 _SAMPLE_QUESTION = "Which three products of the shop brought in the most?"
 
 
@@ -127,10 +127,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _refuse_without_http(arguments)
     log_to_stderr()
-    # Long work for one server goes on in worker threads. The event loop takes the interpreter back from them several
-    # times for each call of another server, and by default waits 5 ms for it each time.
+    # Long work for one server runs in worker threads. The event loop takes the interpreter back from them several times
+    # for each call of another server, and by default waits 5 ms each time.
     sys.setswitchinterval(_SWITCH)
-    # A full collection goes through every object of every catalogue and reply, and holds all threads meanwhile.
+    # A full collection visits every object of every catalogue and reply, and blocks all threads meanwhile.
     gc.set_threshold(*_COLLECTIONS)
     session: StartSession | None = getattr(arguments, "start_session", None)
     if session is not None and session.is_finished:
@@ -172,7 +172,7 @@ async def _stdio(
         answers = None if situation is None else StartAnswers(gateway=gateway, situation=situation)
         era = _first_era(first) if session is None else session.client_era
         if era is not None:
-            # Before servers are started: they are spoken to in the client's era.
+            # Set before servers are started, because they are addressed in the client's era.
             gateway.met(era)
         await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
@@ -181,7 +181,7 @@ async def _stdio(
         profile = gateway.flagged(client)
         handover = first if session is None else await anyio.to_thread.run_sync(session.hand_over)
         if handover is not None and handover.protocol_version is not None:
-            profile.identity.spoken()  # the client has read this, and tools stay listed as it says
+            profile.identity.spoken()  # the client has read these instructions, so tools stay listed accordingly
         try:
             await serve_stdio(profile, client=client, shutdown=_shutdown(gateway, told_to_end), handover=handover)
         finally:
@@ -191,7 +191,8 @@ async def _stdio(
 
 
 def _read_first() -> Handover | None:
-    """What the client has sent already, without waiting for it; None where standard input is no pipe or socket."""
+    """Return what the client has already sent, without waiting for it; None if standard input is not a pipe or
+    socket."""
     mode = os.fstat(0).st_mode
     if sys.platform == "win32" or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return None
@@ -222,7 +223,7 @@ def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
     if asked.port not in (0, address.port):
         say(f"Port {asked.port} is taken; using {address.port}.")
     say(*_welcome(loaded, address, tokens))
-    # How a person ends it is not a failure, and the terminal may be gone by then.
+    # Ending the server by hand is not a failure, and the terminal may be gone by then.
     with suppress(KeyboardInterrupt):
         work = partial(_http, arguments, loaded, (bound, address), tokens)
         anyio.run(partial(run_until_signalled, work, with_interrupt=True))
@@ -313,7 +314,7 @@ def _delegated(settings: Settings) -> tuple[str, ...]:
 
 
 def _to_be_asked(database: DatabaseSettings | None) -> list[str]:
-    """Something to ask once a client is connected."""
+    """Return an example to try once a client is connected."""
     if database is None:
         return []
     question = _SAMPLE_QUESTION if database.url == SAMPLE else f"What is in the database {database.name}?"

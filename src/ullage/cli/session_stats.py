@@ -1,7 +1,7 @@
-"""Finds a conversation in session files and weighs what is in it.
+"""Finds a conversation in session files and counts the tokens of its parts.
 
-A file may hold several; then the one named by its id is meant, or the latest. Everything that ever stood in the window
-is weighed once, by the one meter. Nothing is printed here.
+If a file contains several conversations, the one with the given id is used, or the latest. Everything that was ever in
+the window is counted once, by the one meter. Nothing is printed here.
 """
 
 import argparse
@@ -72,56 +72,60 @@ __all__ = [
 
 _STAND_INS = {Format.ANTHROPIC: "claude", Format.GEMINI: "gemini-2.5-pro"}
 _STAND_IN = "gpt-4o"
-"""As which a conversation is weighed that names no model."""
+"""The model used for counting if a conversation names none."""
 _SIZES = {"k": 1_000, "m": 1_000_000}
 _UNSEEN = 0.25
-"""The band of a weight that was told from a report and nothing else."""
+"""The band of a weight that is inferred from reported usage alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
+    """A conversation and the file that contains it."""
+
     file: str
     conversation: Conversation
 
     @property
     def size(self) -> int:
-        """By which progress is told."""
+        """The size by which progress is measured."""
         return len(self.conversation.turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """How full the window was at one call of the model."""
+    """The tokens in the window at one call of the model."""
 
     call: Call
     tokens: int
     reported: bool
-    """Whether the provider said so; else it was weighed."""
+    """Whether the provider reported the tokens; otherwise they were counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
+    """A conversation with the tokens of its parts."""
+
     file: str
     conversation: Conversation
     model: str
-    """As which it was weighed."""
+    """The model whose tokens were counted."""
     is_guessed: bool
-    """Whether neither the file nor the user names one."""
+    """Whether neither the file nor the user names a model."""
     scale: Scale
     fixed: Fixed
     unseen: int | None
-    """What tools weigh that are not in the file, and a system prompt that is not, as far as reports tell it."""
+    """Tokens of tools and system prompt that are missing from the file, as far as reported usage reveals them."""
     turns: tuple[Entry, ...]
-    """Everything that ever stood in the window."""
+    """Everything that was ever in the window."""
     entries: tuple[Entry, ...]
-    """What stands there at the end, each under its place as its record."""
+    """The entries in the window at the end, each with its place as its record."""
     usage: ContextUsage
     anchored: Anchored | None
     levels: tuple[Level, ...]
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file holds the system prompt and the tools."""
+        """Whether the file contains the system prompt and the tools."""
         return self.conversation.tools is not None
 
 
@@ -134,7 +138,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _tokens(word: str) -> int:
-    """`200000`, `200_000`, `200k` or `1M`."""
+    """Parse a number of tokens: `200000`, `200_000`, `200k` or `1M`."""
     size = _SIZES.get(word[-1:].lower(), 1)
     try:
         tokens = int(float(word[:-1] if size > 1 else word) * size)
@@ -146,14 +150,14 @@ def _tokens(word: str) -> int:
 
 
 def all_in(word: str) -> list[Found]:
-    """Every conversation of a file, or of standard input; the latest at the end."""
+    """Return every conversation of a file, or of standard input, the latest last."""
     if word == STDIN:
         return [Found("standard input", one) for one in read_text(read_standard_input(), "standard input")]
     return [Found(word, one) for one in read_conversations(Path(word))]
 
 
 def named(found: Sequence[Found], identity: str) -> Found:
-    """The one of that id."""
+    """Return the conversation with this id."""
     one = next((one for one in reversed(found) if one.conversation.id == identity), None)
     if one is None:
         known = tuple(one.conversation.id for one in found if one.conversation.id is not None)
@@ -162,7 +166,7 @@ def named(found: Sequence[Found], identity: str) -> Found:
 
 
 def weigh(found: Found, options: Options, model: str | None = None) -> Weighed:
-    """A window that nobody gives is the one that the program wrote down, if it did."""
+    """Count the tokens of a conversation. If no window is given, the one that the program recorded is used, if any."""
     conversation = found.conversation
     name = model or conversation.model or _STAND_INS.get(conversation.format, _STAND_IN)
     if options.context_window is None:
@@ -198,7 +202,8 @@ def _known(entry: Entry, turn: Turn, place: str) -> Entry:
 
 
 def _anchor(conversation: Conversation, scale: Scale, fixed: Fixed, entries: Sequence[Entry]) -> Anchored | None:
-    """What the provider reported since the last compaction, first and last: where it ended, and how it counts."""
+    """Calibrate the count with the usage that the provider reported since the last compaction, first and last: the
+    total at the end, and the ratio to Ullage's count."""
     since = conversation.compactions[-1].place if conversation.compactions else 0
     told = [call for call in _told(conversation) if call.place >= since]
     anchored = None
@@ -212,14 +217,14 @@ def _anchor(conversation: Conversation, scale: Scale, fixed: Fixed, entries: Seq
 
 
 def _answer(entries: Sequence[Entry], most: int) -> int:
-    """How many entries the answer is."""
+    """Return the number of entries that belong to the answer."""
     return next(
         (n for n, entry in enumerate(entries[:most]) if entry.message.role != "assistant"), min(most, len(entries))
     )
 
 
 def _unseen(conversation: Conversation, fixed: Fixed, turns: Sequence[Entry]) -> int | None:
-    """By how much more than our weight was reported where least was: there our own error is least, too."""
+    """Return how far the smallest reported input exceeds Ullage's count. Counting errors are smallest there."""
     told = _told(conversation)
     if conversation.tools is not None or not told:
         return None
@@ -228,7 +233,7 @@ def _unseen(conversation: Conversation, fixed: Fixed, turns: Sequence[Entry]) ->
 
 
 def _told(conversation: Conversation) -> list[Call]:
-    """The calls that were reported on, of the model that answered last: another counts otherwise."""
+    """Return the calls with reported usage of the model that answered last: other models count differently."""
     return [call for call in conversation.calls if call.usage is not None and call.model == conversation.model]
 
 
@@ -241,7 +246,8 @@ def _sums(turns: Sequence[Entry]) -> list[int]:
 
 
 def _levels(conversation: Conversation, fixed: Fixed, turns: Sequence[Entry]) -> Iterator[Level]:
-    """What no provider reported is weighed, and put right by what the last report differed from our weight."""
+    """Yield the level at each call. Unreported levels are counted and corrected by the difference between the last
+    report and Ullage's count."""
     sums = _sums(turns)
     off = 0
     for call in conversation.calls:
@@ -263,7 +269,7 @@ def _standing_weight(conversation: Conversation, place: int, sums: Sequence[int]
 
 
 _LABEL = 48
-"""Characters at most."""
+"""Maximum characters."""
 _WORDS: Mapping[Category, str] = {
     "user": "user",
     "assistant": "answer",
@@ -276,45 +282,47 @@ _WORDS: Mapping[Category, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A result, a call, or what else one message is spent on."""
+    """A result, a call, or another part of one message."""
 
     place: int
-    """Of its turn."""
+    """The place of its turn."""
     category: Category
     tool: str | None
-    """For calls and results."""
+    """Set for calls and results."""
     label: str
     tokens: int
     calls: int
-    """Of the model, that it was sent with."""
+    """Number of the model's calls that it was sent with."""
     standing: bool
     """Whether it is in the window at the end."""
     asked: str | None = None
-    """For calls and results, what was asked for, to the letter."""
+    """For calls and results, the exact arguments of the call."""
 
     @property
     def carried(self) -> int:
-        """Tokens that were read for its sake."""
+        """Tokens read for this piece in all calls together."""
         return self.tokens * self.calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBurden:
+    """The tokens of one tool's calls and results."""
+
     name: str
     calls: int
-    """Of the tool, since the conversation began."""
+    """Number of calls of the tool since the conversation began."""
     tokens: int
-    """Of its calls and results that are in the window now."""
+    """Tokens of its calls and results that are in the window now."""
     carried: int
 
 
 def calls_carried(conversation: Conversation) -> list[int]:
-    """For each turn, with how many calls of the model it was sent."""
+    """Return, for each turn, with how many calls of the model it was sent."""
     counts = [0] * len(conversation.turns)
     bounds = [0, *(mark.place for mark in conversation.compactions), len(conversation.turns)]
     places = [call.place for call in conversation.calls]
     for start, end in pairwise(bounds):
-        # A call at the very place of a compaction came after it.
+        # A call at the exact place of a compaction came after it.
         asked = places[bisect_left(places, start) : bisect_left(places, end)]
         for turn in conversation.standing(asked[-1]) if asked else ():
             counts[turn] += len(asked) - (bisect_right(asked, turn) if turn >= start else 0)
@@ -322,7 +330,8 @@ def calls_carried(conversation: Conversation) -> list[int]:
 
 
 def pieces(conversation: Conversation, turns: Sequence[Entry], count: Callable[[str], int]) -> list[Piece]:
-    """Of every turn; `count` weighs a plain text, to tell apart what shares one message."""
+    """Return the pieces of every turn; `count` counts the tokens of a plain text, to separate the parts of one
+    message."""
     carried, standing = calls_carried(conversation), frozenset(conversation.standing())
     asked = {
         id(one.result): (one.call.name, one.call.arguments)
@@ -381,7 +390,7 @@ def _text(part: Part) -> str:
 
 
 def _label(name: str, arguments: str) -> str:
-    """The tool and its most telling argument."""
+    """Return the tool and its most informative argument."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -398,7 +407,7 @@ def _words(category: Category, parts: Sequence[Part]) -> str:
 
 
 def _clipped(text: str) -> str:
-    """The end of a path tells more than its beginning, and the beginning of a sentence more than its end."""
+    """Clip a text: of a path the end is kept, of a sentence the beginning."""
     if len(text) <= _LABEL:
         return text
     name, _, rest = text.partition(" ")
@@ -408,7 +417,7 @@ def _clipped(text: str) -> str:
 
 
 def by_tool(found: Sequence[Piece]) -> list[ToolBurden]:
-    """The heaviest in the window first, then by what was carried."""
+    """Return the tools ordered by their tokens in the window, then by the tokens carried, largest first."""
     names = dict.fromkeys(piece.tool for piece in found if piece.tool is not None)
     burdens = [_burden(name, [piece for piece in found if piece.tool == name]) for name in names]
     return sorted(burdens, key=lambda one: (-one.tokens, -one.carried, one.name))
@@ -424,8 +433,8 @@ def _burden(name: str, own: Sequence[Piece]) -> ToolBurden:
 
 
 def repeated(found: Sequence[Piece]) -> list[tuple[Piece, int, int]]:
-    """Calls made several times whose results all stand in the window: the last of each, how many there are, and the
-    tokens of the earlier ones; the heaviest first."""
+    """Return calls made several times whose results are all in the window: the last of each, how many there are, and
+    the tokens of the earlier ones; largest first."""
     groups: dict[tuple[str | None, str | None], list[Piece]] = {}
     for piece in found:
         if piece.standing and piece.category == "tool_results" and piece.asked:
@@ -435,19 +444,22 @@ def repeated(found: Sequence[Piece]) -> list[tuple[Piece, int, int]]:
 
 
 Reason = Literal["pause", "compaction", "model", "change"]
-"""`change` is any that the file does not tell: another system prompt, other tools, a message that was edited."""
+"""`change` is a cause that the file does not show: another system prompt, other tools, or an edited message."""
 _LEAST = 5_000
-"""Tokens that are worth speaking of."""
+"""Minimum tokens of a loss that is reported."""
 _KEPT_FOR = timedelta(minutes=4.5)
-"""After which most providers forget, less the time that an answer takes: times are those of its end."""
+"""The time after which most providers' caches expire, less the time that an answer takes, because recorded times are
+those of its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
+    """Tokens that a call read again although they should have come from a cache."""
+
     call: int
-    """The number of the call, from 1."""
+    """The number of the call, starting at 1."""
     tokens: int
-    """That had been read before and were read anew."""
+    """Tokens that had been read before and were read again without the cache."""
     reason: Reason
     pause: timedelta | None
 
@@ -471,7 +483,8 @@ def _loss(number: int, before: Call, call: Call, *, compacted: bool) -> Loss | N
 
 
 def _anew(before: Call, call: Call) -> int:
-    """Nothing where the call before had not been put into a cache, or more than half of it came from there."""
+    """Return the tokens read again; 0 if the previous call had not been cached, or more than half of it came from the
+    cache."""
     if before.usage is None or call.usage is None or call.usage.cache_read is None:
         return 0
     if not (before.usage.cache_read or before.usage.cache_write):
@@ -489,40 +502,42 @@ def _reason(before: Call, call: Call, pause: timedelta | None, *, compacted: boo
 
 
 def together(found: Sequence[Loss], reason: Reason) -> tuple[int, int]:
-    """How often for that reason, and how many tokens in all."""
+    """Return the number of losses for that reason, and their tokens in all."""
     own = [loss.tokens for loss in found if loss.reason == reason]
     return len(own), sum(own)
 
 
 _HEAVY_TOOLS, _MANY_TOOLS = 0.05, 10_000
-"""Of the window, or tokens, from which tool definitions are worth a word."""
+"""Fraction of the window, or tokens, from which advice on tool definitions is given."""
 _REPEATED = 0.02
-"""Of what is used, from which results that stand there twice are."""
+"""Fraction of the used tokens from which advice on repeated results is given."""
 _GIANT = 0.10
-"""Of the window, from which one piece is."""
+"""Fraction of the window from which advice on a single piece is given."""
 _CLOSE = 5
-"""Calls between two compactions that are too few."""
+"""A smaller number of calls between two compactions is too small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
+    """A finding about a session, and its remedy."""
+
     finding: str
     remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What advice follows from."""
+    """The figures that advice is based on."""
 
     file: str
     usage: ContextUsage
     pieces: Sequence[Piece]
     burdens: Sequence[ToolBurden]
     masked: Change | None
-    """What masking old results would leave; None where it would win too little."""
+    """The effect of masking old results; None if it would save too little."""
     lost: Sequence[Loss]
     between: Sequence[int]
-    """The calls from each compaction to the next."""
+    """The number of calls from each compaction to the next."""
 
 
 def advise(by: Findings) -> list[Advice]:
@@ -627,30 +642,32 @@ def _thrash(between: Sequence[int]) -> Iterator[Advice]:
 
 
 _FIGURES_LEAST = Decimal("0.005")
-"""Dollars that are worth a word."""
+"""Minimum dollars that are reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
+    """The figures that a report on a session shows."""
+
     costliest: tuple[Piece, ...]
-    """Every piece, by what was carried."""
+    """Every piece, ordered by tokens carried."""
     burdens: tuple[ToolBurden, ...]
     lost: tuple[Loss, ...]
     marks: tuple[int, ...]
-    """For each compaction, the place of the first call after it; the number of calls where there is none."""
+    """For each compaction, the place of the first call after it; the number of calls if there is none."""
     drops: tuple[str, ...]
-    """What each compaction let go, in words."""
+    """What each compaction dropped, in words."""
     read: int | None
-    """Tokens of input, over all calls that were reported."""
+    """Input tokens of all calls with reported usage."""
     cached: int | None
-    """That of them came from a cache."""
+    """Tokens of these that came from a cache."""
     dollars: Decimal | None
-    """None where some call has no usage or no price."""
+    """None if the usage or price of some call is unknown."""
     advice: tuple[Advice, ...]
 
     @property
     def spent(self) -> str:
-        """One line of words."""
+        """The tokens read and their cost, in one line."""
         if not self.read:
             return ""
         cached = f", {shown_percent(self.cached, self.read, 1)} of them cached" if self.cached else ""
@@ -695,7 +712,8 @@ def _marks(weighed: Weighed) -> list[int]:
 
 
 def _drops(weighed: Weighed, marks: Sequence[int]) -> list[str]:
-    """From the call before to the call after; where there is none between two compactions, what was left is weighed."""
+    """Describe each drop from the call before a compaction to the call after it. Without a call between two
+    compactions, the tokens left after the first are counted."""
     levels, fixed = [level.tokens for level in weighed.levels], weighed.fixed.total.tokens
     said: list[str] = []
     earlier, last = 0, fixed
@@ -709,7 +727,7 @@ def _drops(weighed: Weighed, marks: Sequence[int]) -> list[str]:
 
 
 def masked(weighed: Weighed) -> Change | None:
-    """What masking old results would leave, and nothing else; None where it would win too little."""
+    """Return the effect of masking old results and nothing else; None if it would save too little."""
     usage = weighed.usage
     limits = limits_of(
         DEFAULTS,

@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 _SAMPLES = ("sample", "shop")
 _WIDEST = 60
-"""Characters of a value in the table; `--json` and `--csv` have the whole of it."""
+"""Maximum characters of a value in the table; `--json` and `--csv` have all of it."""
 _NO_DATABASES = """\
 No database is configured yet. Add one to an ullage.toml:
   [sources.shop]
@@ -119,7 +119,7 @@ def _database_row(database: DatabaseSettings, *, is_default: bool) -> tuple[str,
 
 
 def _dialect(database: DatabaseSettings) -> Dialect | None:
-    """None for what is no database; asking it says why."""
+    """Return the dialect; None for an invalid URL, about which a query reports the reason."""
     try:
         return dialect_of(database)
     except BadConfiguration:
@@ -127,7 +127,7 @@ def _dialect(database: DatabaseSettings) -> Dialect | None:
 
 
 def _database_json(database: DatabaseSettings, *, is_default: bool) -> dict[str, Json]:
-    """Without its URL, which may hold a password."""
+    """Return a database without its URL, which may contain a password."""
     return {
         "name": database.name,
         "dialect": _dialect(database),
@@ -210,7 +210,7 @@ def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argpar
 
 def _json(answer: Answer) -> str:
     head = {"rowCount": len(answer.rows), "truncated": answer.more, "columnNames": list(answer.columns)}
-    # No text in it holds a raw line break.
+    # No text in it contains a raw line break.
     data = records_json(answer.columns, answer.rows, 2).replace("\n", "\n  ")
     return f'{json.dumps(head, ensure_ascii=False, indent=2)[:-2]},\n  "data": {data}\n}}'
 
@@ -218,7 +218,7 @@ def _json(answer: Answer) -> str:
 def _print_csv(answer: Answer) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(answer.columns)
-    # Another program gets every character; a terminal would obey some of them.
+    # Another program receives every character; a terminal would interpret some of them.
     rows = (clean_row(row)[0] for row in answer.rows) if sys.stdout.isatty() else answer.rows
     writer.writerows([_plain(cell) for cell in row] for row in rows)
 
@@ -244,7 +244,7 @@ def _print_table(answer: Answer) -> None:
 
 
 def _print_records(header: list[str], rows: list[list[str]]) -> None:
-    """One line for each value, for rows that are wider than the terminal."""
+    """Print one line for each value, for rows that are wider than the terminal."""
     width = max(map(width_of, header))
     for number, row in enumerate(rows, start=1):
         emit(dim(f"row {number}"))
@@ -253,7 +253,7 @@ def _print_records(header: list[str], rows: list[list[str]]) -> None:
 
 
 def _has_numbers(answer: Answer, index: int) -> bool:
-    """Whether there is nothing else in a column."""
+    """Return whether a column has only numbers."""
     cells = [row[index] for row in answer.rows if row[index] is not None]
     return bool(cells) and all(isinstance(cell, int | float | Decimal) and not isinstance(cell, bool) for cell in cells)
 
@@ -264,7 +264,7 @@ def _shown(cell: Cell) -> str:
 
 
 def _flat(text: str) -> str:
-    """On one line; what a terminal would obey is gone already."""
+    """Return the text on one line; characters that a terminal would interpret are already removed."""
     return clean(text).text.replace("\n", "\\n").replace("\t", " ")
 
 

@@ -53,22 +53,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 Behind = tuple[Server, ...] | None
-"""The servers behind Ullage for a program; None where Ullage is not installed there."""
+"""The servers behind Ullage for a program; None if Ullage is not installed there."""
 
 
 def read_installed() -> list[tuple[ClientConfig, Behind]]:
-    """Every program that has a configuration, with what is behind Ullage for it."""
+    """Return every program that has a configuration, with what is behind Ullage for it."""
     places = Places.of_user()
     return [
         (one, servers_behind(one, places, os.environ, Path.cwd()))
         for one in read_clients(current_surroundings())
-        # A project's file alone says nothing of whether the program is there.
+        # A project's file alone does not show whether the program is installed.
         if one.problems or any(file.scope != "project" for file in one.files)
     ]
 
 
 def doubled_lines(found: Sequence[tuple[ClientConfig, Behind]]) -> list[str]:
-    """One warning for each program that lists servers which are behind Ullage too."""
+    """Return one warning for each program that lists servers which are also behind Ullage."""
     lines = list[str]()
     for one, behind in found:
         names = [plain(entry.name) for entry in find_doubled(one, behind or ())]
@@ -96,7 +96,7 @@ def _client_lines(config: ClientConfig, behind: Behind) -> list[str]:
 
 
 def _wrap_names(title: str, names: Sequence[str]) -> list[str]:
-    """Names on as few lines as the terminal allows."""
+    """Wrap names to as few lines as the terminal allows."""
     return textwrap.wrap(
         f"{title}: {', '.join(names)}",
         screen(),

@@ -1,6 +1,6 @@
 """Counts the tokens of a server's visible tools.
 
-One way of counting for every verb, so that no two of them say different figures. Nothing is printed here.
+All verbs count with these functions, so that their figures agree. Nothing is printed here.
 """
 
 from collections.abc import Iterable
@@ -29,12 +29,12 @@ def weigh(text: str) -> int:
 
 
 def without_ullage(view: View) -> int:
-    """Tokens of definitions that a request would carry if there were no Ullage."""
+    """Return the tokens of definitions that a request would carry without Ullage."""
     return sum(tokens_of(entry) for entry in view.entries if not entry.member.own)
 
 
 def kept_back(view: View, server: str) -> str:
-    """What of a server cannot be found, and why."""
+    """Return how many tools of a server cannot be found, and why."""
     hidden = [entry for entry in view.hidden if not _is_second_name(entry)]
     parts = {
         "denied": view.withheld,
@@ -47,12 +47,13 @@ def kept_back(view: View, server: str) -> str:
 
 
 def _is_second_name(entry: Entry) -> bool:
-    """A database answers to older names of its tools too; nothing is kept back by not listing them."""
+    """Return whether the entry is an older name of a database's tool; leaving such names out of a list withholds
+    nothing."""
     return entry.member.own and entry.original in ORIGINAL_NAMES
 
 
 def unmatched(rules: Rules, tools: Iterable[str]) -> list[str]:
-    """Sentences about the patterns that are for no tool of a server: a name may be misspelt, or gone."""
+    """Return sentences about the patterns that match no tool of a server: a name may be misspelled or obsolete."""
     names = tuple(tools)
     return [
         f"`{key}` has `{pattern}`, and no tool is called so"

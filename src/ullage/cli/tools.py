@@ -41,36 +41,36 @@ from .tool_weights import entries_of, kept_back, tokens_of, weigh, without_ullag
 __all__ = ["arguments", "run"]
 
 _NAMED = 8
-"""Listed tools that are named."""
+"""Maximum listed tools that are shown by name."""
 _SENTENCE = 80
-"""Characters of a description in a line."""
+"""Maximum characters of a description in a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What there is, and what a client is shown of it."""
+    """The known tools, and what is shown to a client."""
 
     loaded: Loaded
     own: str
-    """What our own tools' server is called here."""
+    """The name of the server of Ullage's own tools."""
     view: View
     listed: tuple[Tool, ...]
     instructions: str
     is_direct: bool
     definitions: Mapping[str, DefinitionReport]
-    """By server, what is withheld and what is new."""
+    """By server, withheld and new definitions."""
     flags: Mapping[str, Sequence[Flag]]
-    """By server, what of its definitions looks poisoned."""
+    """By server, definitions that look poisoned."""
     others: Sequence[str] = ()
-    """Programs that have servers and not Ullage."""
+    """Programs that have servers but not Ullage."""
     is_planned: bool = False
     """Whether the servers are those of other programs, none of which is behind Ullage yet."""
     doubled: Sequence[str] = ()
-    """Warnings of servers that a program lists beside Ullage, which serves them too."""
+    """Warnings about servers that a program lists in addition to Ullage, which serves them too."""
 
     @property
     def without(self) -> int:
-        """What a request would carry if there were no Ullage."""
+        """Tokens that a request would carry without Ullage."""
         return without_ullage(self.view)
 
     @property
@@ -99,7 +99,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     loaded = read(arguments)
     found = read_installed()
-    # Where nothing stands behind Ullage, the servers of all programs are looked at as if they did.
+    # If nothing is behind Ullage, the servers of all programs are shown as if they were.
     is_named = bool(arguments.include) or arguments.config is not None
     others = [] if is_named else [config for config, behind in found if behind is None and config.active_servers]
     is_planned = not loaded.settings.servers and bool(others)
@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _view(gateway: Gateway, wait: float) -> View:
-    """All that is known, with progress while servers that were never listed start."""
+    """Return all known tools, with progress while servers that were never listed start."""
     running = [one.name for one in gateway.settings.servers if not one.disabled]
 
     def waiting() -> tuple[str, ...]:
@@ -170,7 +170,7 @@ async def _refresh(gateway: Gateway) -> None:
 
 
 def seconds(text: str) -> float:
-    """For argparse, which says that a value is wrong by the name of what read it."""
+    """Parse seconds. Named for argparse, whose error message contains the function's name."""
     value = float(text)
     if not value >= 0:
         raise ValueError
@@ -199,7 +199,7 @@ def _print_servers(seen: _Seen) -> None:
 
 
 def _sums(seen: _Seen) -> Iterator[str]:
-    """What a request carries without Ullage and with it."""
+    """Yield the tokens of a request without Ullage and with it."""
     if len(_servers(seen)) == 1:
         yield waiting_or(seen.loaded, NO_SERVERS)
         return
@@ -214,7 +214,7 @@ def _sums(seen: _Seen) -> Iterator[str]:
 
 
 def _format_hints(seen: _Seen) -> Iterator[str]:
-    """What of all this is not behind Ullage, and what is paid for twice."""
+    """Yield hints about servers that are not behind Ullage, and about those paid for twice."""
     names = ", ".join(seen.others)
     if seen.is_planned:
         yield f"\nThese are the servers of {names}; none is behind Ullage yet."
@@ -227,13 +227,13 @@ def _format_hints(seen: _Seen) -> Iterator[str]:
 
 
 def _servers(seen: _Seen) -> list[str]:
-    """Other programs' first, our own last."""
+    """Return the names of the servers: configured servers first, then parts of Ullage, its own tools last."""
     ours = [name for name in _ours(seen.loaded) if name != seen.own and entries_of(seen.view, name)]
     return [*(server.name for server in seen.loaded.settings.servers), *ours, seen.own]
 
 
 def _ours(loaded: Loaded) -> list[str]:
-    """What is a part of Ullage and has tools: databases, folders, models, and the rest."""
+    """Return the parts of Ullage that have tools: databases, folders, models, and its own server."""
     settings = loaded.settings
     named = (one.name for one in (*settings.databases, *settings.retrieves))
     return [*named, settings.delegate_name, settings.name_of_own(OWN)]
@@ -276,7 +276,7 @@ def _tool_row(entry: Entry) -> tuple[str, str, str, str]:
 
 
 def _print_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> None:
-    """Rows under their titles, where there are any numbers to have titles for."""
+    """Print rows in columns. If some are flush right, the first row is printed as titles."""
     lines = fitted_columns(rows, right=frozenset(right)) or columns(rows, right=frozenset(right))
     for number, line in enumerate(lines):
         emit(dim(line) if right and number == 0 else line)

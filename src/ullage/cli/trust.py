@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_path(arguments: argparse.Namespace) -> bool:
-    """Whether the target is meant as a path: with --hash, by its looks, or because there is such a file."""
+    """Return whether the target is a path: with --hash, by its form, or because such a file exists."""
     target = arguments.target
     is_written_so = any(one in target for one in ("/", "\\")) or target.startswith((".", "~"))
     is_written_so = is_written_so or target.endswith((".toml", ".json"))

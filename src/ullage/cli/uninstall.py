@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     restored = list[dict[str, Json]]()
     with changing_files():
-        # The program's own files first: until its servers are back there, they must stay behind Ullage.
+        # The program's own files first: until its servers are restored there, they must stay behind Ullage.
         for record in sorted(records, key=lambda one: one.file == str(places.user_file)):
             if record.file == str(places.user_file):
                 _clean_own_file(record, undo)
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _clean_own_file(record: ChangeRecord, undo: UndoFolder) -> None:
-    """Removes from the user's file what only this program used."""
+    """Remove from the user's file what only this program used."""
     current = read_bytes(record.file)
     if current == record.after or current is None:
         undo.undo(record)

@@ -80,7 +80,7 @@ def _zone(name: str | None) -> tzinfo:
 
 
 class _LocalZone(tzinfo):
-    """This machine's zone, with its changes over the year."""
+    """This machine's time zone, including its changes during the year."""
 
     def utcoffset(self, dt: datetime | None) -> timedelta | None:
         return None if dt is None else dt.replace(tzinfo=None).astimezone().utcoffset()
@@ -96,7 +96,8 @@ class _LocalZone(tzinfo):
 
 
 def _day(word: str, today: date) -> date:
-    """`2026-11-18`, `20261118`, `7d` (that many days, today among them), `today`, `yesterday`, `week`, `month`."""
+    """Parse a day: `2026-11-18`, `20261118`, `7d` (that many days including today), `today`, `yesterday`, `week`,
+    `month`."""
     if word in _PERIODS:
         return today - timedelta(days=_PERIODS[word])
     try:
@@ -110,7 +111,7 @@ def _day(word: str, today: date) -> date:
 
 
 def short(tokens: float) -> str:
-    """Tokens in at most six characters: 950, 12.3k, 4.56M."""
+    """Format tokens in at most six characters: 950, 12.3k, 4.56M."""
     size = abs(tokens)
     for limit, unit, divisor in ((1e12, "T", 1e12), (1e9, "B", 1e9), (1e6, "M", 1e6), (1e4, "k", 1e3)):
         if size >= limit * 0.9995:
@@ -318,7 +319,7 @@ def _print_csv(report: Report) -> None:
 
 
 def _safe_cell(text: str) -> str:
-    """No formula for a spreadsheet: names are others' words."""
+    """Keep a text from being read as a formula by a spreadsheet, because names come from others."""
     return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
 
 

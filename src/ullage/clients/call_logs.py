@@ -1,15 +1,15 @@
-"""Model calls in the logs that agent programs keep, read fast and from where reading stopped.
+"""Model calls in the logs of agent programs, read quickly and from where the last reading stopped.
 
-Only what was billed is read: who, when, which model, how many tokens. What was said in a session, `read_session` reads.
-A call that stands in several places is given the same key in each:
+Only billing data is read: client, time, model and number of tokens. The content of sessions is read by `read_session`.
+A call that is logged in several places gets the same key in each:
 
 - Claude Code writes one answer in several lines with one message id, and copies lines into the file of a fork. The id
-  is the key; one of less than 16 characters cannot be the provider's and counts only together with its request id.
+  is the key; an id of fewer than 16 characters cannot be the provider's and counts only together with its request id.
 - Codex writes no id. Its running totals are the key, together with the session that a fork descends from, because a
   fork begins with a copy of its parent's lines under new times.
 - Gemini CLI, opencode and pi: their own message ids, else client, model, usage and time.
 
-Answers that a program made up itself (`<synthetic>`), lines that are no JSON and lines without usage are passed over.
+Answers created by a program itself (`<synthetic>`), lines that are not JSON and lines without usage are skipped.
 """
 
 import json
@@ -30,14 +30,16 @@ from .conversation import Program, moment
 __all__ = ["LogFile", "LoggedCall", "State", "find_logs", "read_calls"]
 
 State = dict[str, Any]
-"""What is remembered of a file between readings, as JSON."""
+"""The state of a file kept between readings, as JSON."""
 _SHORT = 16
-"""Characters of an id that are too few for one of a provider."""
+"""Ids shorter than this many characters are not a provider's."""
 _MADE_UP = "<synthetic>"
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
+    """A log file of an agent program."""
+
     program: Program
     path: str
     size: int
@@ -46,35 +48,37 @@ class LogFile:
 
 @dataclass(slots=True, kw_only=True)
 class LoggedCall:
+    """A model call found in a log."""
+
     time: float
     session: str
     model: str | None
     input: int
-    """All of it, what was read from and written to a cache included."""
+    """All input tokens, including those read from and written to a cache."""
     output: int
-    """All of it, reasoning included."""
+    """All output tokens, including reasoning."""
     cache_read: int = 0
     cache_write: int = 0
     cache_write_hour: int = 0
-    """That of `cache_write` which the provider keeps for an hour."""
+    """The part of `cache_write` that the provider keeps for an hour."""
     reasoning: int = 0
     key: str | None = None
     project: str | None = None
     dollars: Decimal | None = None
-    """What the program says it cost."""
+    """The cost that the program reports."""
     is_aside: bool = False
-    """Whether another agent of the program made it, whose prompt is another."""
+    """Whether another agent of the program made the call, with a different prompt."""
 
 
 def find_logs(environment: Mapping[str, str]) -> Iterator[LogFile]:
-    """The log files of every program that is known, in the order of their paths."""
+    """Yield the log files of all supported programs, in the order of their paths."""
     home = environment.get("HOME") or str(Path.home())
     for program, folder, endings in _folders(environment, home):
         yield from _files(program, folder, endings)
     data = environment.get("XDG_DATA_HOME") or f"{home}/.local/share"
     stored = Path(data, "opencode", "opencode.db")
     if stored.is_file():
-        # Of a database in WAL mode only the file beside it changes at once.
+        # While a database in WAL mode is written, only the file beside it changes immediately.
         found = [one.stat() for one in (stored, Path(f"{stored}-wal")) if one.is_file()]
         yield LogFile("opencode", str(stored), sum(one.st_size for one in found), max(one.st_mtime for one in found))
 
@@ -112,25 +116,26 @@ def _files(program: Program, folder: str, endings: tuple[str, ...]) -> Iterator[
 
 
 def read_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator[LoggedCall]:
-    """Read the calls that came since `state`, which is brought up to date.
+    """Read the calls added since `state`, and update `state`.
 
     Args:
         file: The file.
-        state: What an earlier reading left, or an empty dict.
-        roots: Codex sessions to the ones that they descend from; added to.
+        state: The state left by an earlier reading, or an empty dict.
+        roots: Codex sessions mapped to the sessions that they descend from; new ones are added.
     """
     if file.program == "opencode":
         yield from _opencode_calls(file, state)
     elif file.program == "gemini-cli":
         yield from _gemini_calls(file)
     else:
-        if state.get("offset", 0) > file.size:  # written anew
+        if state.get("offset", 0) > file.size:  # the file was rewritten
             state.clear()
         yield from _LINES[file.program](file, state, roots)
 
 
 def _new_lines(file: LogFile, state: State, *marks: bytes) -> Iterator[JsonObject]:
-    """Objects of the lines that have one of the marks. A line that is still being written is left for later."""
+    """Yield the objects of the lines that contain one of the marks. A line that is still being written is left for
+    later."""
     offset = state.get("offset", 0)
     try:
         with Path(file.path).open("rb") as stream:
@@ -229,7 +234,7 @@ def _codex_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator
 
 
 def _codex_counted(file: LogFile, state: State, record: JsonObject, info: JsonObject) -> Iterator[LoggedCall]:
-    """One call, unless the totals are those of the line before, which older versions repeat."""
+    """Yield one call, unless the totals are equal to those of the previous line, which older versions repeat."""
     said, at = table_at(info, "total_token_usage"), _time(record.get("timestamp"))
     totals = [tokens_at(said, name) or 0 for name in _TOTALS]
     before: list[int] = state.get("totals") or [0] * len(_TOTALS)
@@ -238,7 +243,7 @@ def _codex_counted(file: LogFile, state: State, record: JsonObject, info: JsonOb
     last: JsonObject = table_at(info, "last_token_usage")
     is_growing = all(now >= then for now, then in zip(totals, before, strict=True))
     if not last or (is_growing and "totals" in state):
-        # Totals also have calls that no line of their own was written for. The first of a file may go on from another.
+        # Totals include calls without a line of their own. The first totals of a file may continue those of another.
         base = before if is_growing else [0] * len(_TOTALS)
         last = {name: now - then for name, now, then in zip(_TOTALS, totals, base, strict=True)}
     state["totals"] = totals
@@ -285,7 +290,7 @@ def _pi_calls(file: LogFile, state: State, _: dict[str, str]) -> Iterator[Logged
 
 
 def _gemini_calls(file: LogFile) -> Iterator[LoggedCall]:
-    """The whole file each time: it is written anew, and a message takes the place of its earlier version."""
+    """Read the whole file each time: it is rewritten, and a message replaces its earlier version."""
     try:
         text = Path(file.path).read_text("utf-8", "replace")
     except OSError:
@@ -317,7 +322,7 @@ def _gemini_calls(file: LogFile) -> Iterator[LoggedCall]:
 
 
 def _values(text: str) -> Iterator[JsonObject]:
-    """The objects of a text that is one JSON value or has one a line."""
+    """Yield the objects of a text that is one JSON value, or one value per line."""
     try:
         values: list[Json] = [json.loads(text)]
     except (ValueError, RecursionError):
@@ -349,7 +354,7 @@ def _opencode_calls(file: LogFile, state: State) -> Iterator[LoggedCall]:
 
 
 _SETTLED = 24 * 3600 * 1000
-"""Milliseconds after which an answer of opencode is surely complete."""
+"""Milliseconds after which an answer of opencode is certainly complete."""
 
 
 def _opencode_call(record: JsonObject, identity: str | None, session: str | None) -> Iterator[LoggedCall]:

@@ -1,11 +1,11 @@
-"""Reads sessions of Claude Code.
+"""Reads sessions of Claude Code: JSONL below `~/.claude/projects`.
 
-JSONL below `~/.claude/projects`. One answer is several lines with one id, results that belong together are several
-lines too, and what the program says to the model on its own account stands as attachments: all are put together as the
-provider is sent them. Newer versions also write down the system prompt and the tools.
+One answer spans several lines with one id, results that belong together are several lines too, and messages that the
+program itself sends to the model are stored as attachments. All are combined in the form that the provider receives.
+Newer versions also record the system prompt and the tools.
 
-Its lines are a tree: each names the one before it, and going back or trying again leaves branches. What agents of its
-own did (sidechains) is told by another file, or stands between the lines of this one.
+The lines are a tree: each names the one before it, and going back or trying again leaves branches. The work of the
+program's own agents (sidechains) is in another file, or between the lines of this one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,17 +24,17 @@ _SAID = ("user", "assistant")
 
 
 def main_lines(records: Sequence[JsonObject]) -> list[JsonObject]:
-    """Without sidechains, unless the file is one."""
+    """Return the lines without sidechains, unless the whole file is one."""
     main = [record for record in records if record.get("isSidechain") is not True]
     return main if any(text_at(record, "type") in _SAID for record in main) else list(records)
 
 
 def branch(records: Sequence[JsonObject]) -> list[JsonObject]:
-    """The lines that lead to the last one, in their order."""
+    """Return the lines that lead to the last one, in their order."""
     named = [record for record in records if text_at(record, "uuid")]
     kept = set(_back(named))
     answers = {answer_of(record) for record in named if record["uuid"] in kept} - {None}
-    # Results of calls that were made side by side hang on the tree each by itself, and so do the parts of one answer.
+    # Results of parallel calls are separate branches of the tree, and so are the parts of one answer.
     calls = {block for record in named if answer_of(record) in answers for block in _called(record)}
     return [
         record
@@ -44,7 +44,7 @@ def branch(records: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def _back(records: Sequence[JsonObject]) -> Iterator[str]:
-    """The ids from the last line to the first. A link that leads nowhere is taken to mean the line before."""
+    """Yield the ids from the last line to the first. An unresolved link is treated as a link to the previous line."""
     place = {str(record["uuid"]): index for index, record in enumerate(records)}
     index, seen = len(records) - 1, set[int]()
     while index >= 0 and index not in seen:
@@ -57,7 +57,7 @@ def _back(records: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def answer_of(record: JsonObject) -> tuple[str, str | None] | None:
-    """Which answer of the model a line is a part of; None where it is none."""
+    """Return the id of the model's answer that a line is part of; None if it is not part of one."""
     identity = text_at(table_at(record, "message"), "id")
     if record.get("type") != "assistant" or identity is None:
         return None
@@ -77,7 +77,7 @@ def _answered(record: JsonObject) -> Iterator[str]:
 
 
 _SYNTHETIC = "<synthetic>"
-"""The model of answers that the program made up itself."""
+"""The model name of answers that the program created itself."""
 
 
 def recognises(document: Document) -> bool:
@@ -113,18 +113,18 @@ def read(document: Document) -> Conversation:
 
 @dataclass(slots=True, kw_only=True)
 class _Said:
-    """One message, while lines are put together to it."""
+    """One message while it is assembled from lines."""
 
     role: str
     at: datetime | None
     blocks: list[Json] = field(default_factory=list["Json"])
     lines: list[str] = field(default_factory=list[str])
-    """Their ids."""
+    """Ids of the lines."""
     answer: tuple[str, str | None] | None = None
     model: str | None = None
     usage: Usage | None = None
     boundary: JsonObject | None = None
-    """The mark of the compaction that it stands behind."""
+    """The boundary line of the compaction after which the message follows."""
 
 
 def _said(lines: Sequence[JsonObject]) -> list[_Said]:
@@ -165,12 +165,12 @@ def _text(content: Json) -> Json:
 
 
 def _open(said: list[_Said], record: JsonObject, *, fresh: bool) -> _Said:
-    """The message that a line belongs to: the answer of the same id, the user's turn that is still going on, or a new
+    """Return the message that a line belongs to: the answer with the same id, the user's turn in progress, or a new
     one."""
     role = "assistant" if record.get("type") == "assistant" else "user"
     answer = answer_of(record)
     if not fresh:
-        # Results may already stand behind the part of an answer that they are results of.
+        # Results may already follow the part of an answer that they are results of.
         begun = said[-2:] if answer is not None else [one for one in said[-1:] if not _is_whole(one)]
         found = next((one for one in reversed(begun) if (one.role, one.answer) == (role, answer)), None)
         if found is not None:
@@ -180,7 +180,7 @@ def _open(said: list[_Said], record: JsonObject, *, fresh: bool) -> _Said:
 
 
 def _is_whole(one: _Said) -> bool:
-    """A summary behind which turns stand that stayed."""
+    """Return whether the message is a summary that is followed by preserved turns."""
     told = table_at(one.boundary or {}, "compactMetadata")
     return bool(told.keys() & {"preservedMessages", "preservedSegment"})
 
@@ -209,7 +209,7 @@ def _drafted(said: Sequence[_Said]) -> Draft:
 
 
 def _kept(told: JsonObject, places: Mapping[str, int]) -> list[int]:
-    """The places of the turns that stayed, named one by one or by the first and the last."""
+    """Return the places of the preserved turns, which are named individually or by the first and the last."""
     named = table_at(told, "preservedMessages")
     listed = named.get("allUuids") or named.get("uuids")
     if isinstance(listed, list):
@@ -220,5 +220,5 @@ def _kept(told: JsonObject, places: Mapping[str, int]) -> list[int]:
 
 
 def _ordered(blocks: Sequence[Json]) -> list[Json]:
-    """Results first, as the provider wants them."""
+    """Sort results first, as the provider requires."""
     return sorted(blocks, key=lambda block: not (isinstance(block, dict) and block.get("type") == "tool_result"))

@@ -1,7 +1,7 @@
 """Reads sessions of Cline.
 
-One JSON file of messages in Anthropic's way of writing, with models and usage beside them. The session's own file keeps
-everything; what a compaction left is in a file beside it, which can be read in its stead.
+A session is one JSON file of messages in Anthropic's format, with models and usage beside them. The session's own file
+contains everything; the messages left by a compaction are in a file beside it, which can be read instead.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def _blocks(message: JsonObject) -> Iterator[Json]:
 
 
 def _usage(said: JsonObject) -> Usage | None:
-    """Its input includes what was cached; of some providers it does not, and then it is less than that."""
+    """Read the usage. Its input includes cached tokens except for some providers, for which it is smaller than them."""
     whole = tokens_at(said, "inputTokens")
     if whole is None:
         return None

@@ -1,7 +1,7 @@
-"""Reads rollouts of Codex.
+"""Reads rollouts of Codex: JSONL below `~/.codex/sessions`.
 
-JSONL below `~/.codex/sessions`: items of OpenAI's Responses as they were sent and answered, what the provider reported,
-and at a compaction all that stood in the window after it. The program's own tools are not written down.
+A rollout contains items of OpenAI's Responses as they were sent and answered, the usage that the provider reported, and
+at each compaction the whole content of the window after it. The program's own tools are not recorded.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ __all__ = ["read", "recognises"]
 _LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _UNSENT = frozenset({"ghost_snapshot"})
 _PRIVATE = frozenset({"internal_chat_message_metadata_passthrough"})
-"""Of an item, what the provider is not sent."""
+"""Fields of an item that are not sent to the provider."""
 _USER = ("message", "user")
 
 
@@ -52,11 +52,11 @@ class _Reader:
         self.model: str | None = None
         self.window: int | None = None
         self._answer: int | None = None
-        """The place at which the answer begins that is being read."""
+        """The place where the current answer begins."""
         self._is_ended = False
-        """Whether something else has come since."""
+        """Whether another item has followed the answer."""
         self._billed: JsonObject | None = None
-        # Newer versions write each call's usage once; older ones repeat the last one now and then.
+        # Newer versions write each call's usage once; older ones sometimes repeat the last one.
         self._is_recorded = any(record.get("type") == "token_usage_record" for record in records)
 
     def take(self, record: JsonObject) -> None:
@@ -100,14 +100,14 @@ class _Reader:
             self._answer, self._is_ended = place, False
 
     def close(self) -> None:
-        """An answer for which nothing was reported is one nevertheless."""
+        """Add the last answer even if no usage was reported for it."""
         if self._answer is not None:
             self.draft.answered(self._answer, None, self.model, self.draft.turns[self._answer].at)
         self._answer = None
 
     def _used(self, said: JsonObject, at: Json) -> None:
         if self._answer is not None:
-            # As the provider's, with two of its inner figures on the outside.
+            # In the provider's form, with two inner figures moved to the top level.
             usage = read_usage(
                 {
                     **said,
@@ -132,7 +132,7 @@ class _Reader:
             self._used(table_at(info, "last_token_usage"), at)
 
     def _asked(self) -> list[int]:
-        """Places of the user's messages; older versions kept these."""
+        """Return places of the user's messages, which older versions kept at a compaction."""
         turns = self.draft.turns
         return [place for place, turn in enumerate(turns) if _kind(turn.native) == _USER]
 

@@ -1,11 +1,11 @@
 """A conversation read from a session file, and the parsing that all readers share.
 
-Everything that ever stood in the window, in order, with the marks at which something was let go. Nothing is weighed
-here, and how a program writes its files, that program's own file knows.
+A conversation contains everything that was ever in the window, in order, with the compactions that dropped something.
+Tokens are not counted here. Each program's module reads its own file format.
 
-A whole value, or one a line. A line that is none is counted, and the others are read.
+A file is one JSON value, or one per line. Lines that are not JSON are counted, and the others are read.
 
-For programs whose messages are in no provider's format.
+`Draft` and the helpers at the end serve programs whose messages are in no provider's format.
 """
 
 import json
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 Program = Literal["ullage", "claude-code", "codex", "opencode", "pi", "cline", "gemini-cli", "messages"]
-"""`messages` is a list of messages or a request's body, of whomever."""
+"""The program that wrote the file. `messages` is a list of messages or a request's body, from any source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Turn:
     """One message."""
 
     native: object
-    """In the conversation's format."""
+    """The message in the conversation's format."""
     at: datetime | None = None
     pinned: bool = False
-    """Whether it must stay, whatever is let go."""
+    """Whether compactions must keep the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,67 +55,70 @@ class Call:
     """One answer of a model."""
 
     place: int
-    """Of the turn with which the answer begins; what stood before it is what the model was asked with."""
+    """Place of the turn with which the answer begins; the turns before it are the prompt."""
     model: str | None = None
     usage: Usage | None = None
-    """What the provider reported; None where the program wrote down nothing."""
+    """The usage that the provider reported; None if the program recorded none."""
     at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """Where something was let go."""
+    """A point at which turns were dropped from the window."""
 
     place: int
-    """Of the first turn that came after it."""
+    """Place of the first turn that came after it."""
     left: tuple[int, ...]
-    """Places of the turns that stood in the window then, in the order in which they stood: those that were made for it
-    and those that stayed."""
+    """Places of the turns then left in the window, in window order: those created by the compaction and those kept."""
     before: int | None = None
-    """Tokens, as the program says."""
+    """Tokens reported by the program."""
     after: int | None = None
     at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
+    """A conversation read from a session file."""
+
     program: Program
     format: Format
     id: str | None = None
     title: str | None = None
     model: str | None = None
-    """The one that answered last."""
+    """The model that answered last."""
     window: int | None = None
-    """Of that model, where the program says it."""
+    """The window of that model, if the program records it."""
     system: object = None
-    """As the provider's format writes it; None where the file does not hold it."""
+    """The system prompt in the provider's format; None if the file does not contain it."""
     tools: tuple[object, ...] | None = None
-    """None where the file does not hold them."""
+    """None if the file does not contain them."""
     turns: tuple[Turn, ...] = ()
     calls: tuple[Call, ...] = ()
     compactions: tuple[Compaction, ...] = ()
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What the file holds beside it, and how often."""
+    """Kinds of records that were not read, with the number of each."""
 
     def standing(self, place: int | None = None) -> tuple[int, ...]:
-        """Places of the turns that stood in the window before the turn at `place`, in the order in which they stood;
-        at the end of the conversation where none is given."""
+        """Return places of the turns that were in the window before the turn at `place`, in window order; without
+        `place`, at the end of the conversation."""
         end = len(self.turns) if place is None else place
         last = next((one for one in reversed(self.compactions) if one.place <= end), None)
         return tuple(range(end)) if last is None else (*last.left, *range(last.place, end))
 
     @property
     def natives(self) -> list[object]:
-        """What stands in the window at the end."""
+        """The messages in the window at the end."""
         return [self.turns[place].native for place in self.standing()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
+    """The JSON values of a file."""
+
     values: tuple[Json, ...]
-    """One where the text is one value, else one a line."""
+    """One value if the text is a single value, else one per line."""
     broken: int = 0
-    """Lines that are no JSON."""
+    """Number of lines that are not JSON."""
 
     @property
     def objects(self) -> list[JsonObject]:
@@ -123,17 +126,18 @@ class Document:
 
     @property
     def first(self) -> JsonObject:
-        """An empty one where there is none."""
+        """The first object; an empty one if there is none."""
         found = self.objects
         return found[0] if found else {}
 
     @property
     def whole(self) -> Json:
-        """The only value; None where there are several."""
+        """The only value; None if there are several."""
         return self.values[0] if len(self.values) == 1 else None
 
 
 def parse(text: str) -> Document:
+    """Parse a text that is one JSON value, or one per line."""
     try:
         return Document(values=(json.loads(text),))
     except (ValueError, RecursionError):
@@ -143,7 +147,7 @@ def parse(text: str) -> Document:
 def _by_line(text: str) -> Document:
     values = list[Json]()
     broken = 0
-    # Only a line feed ends a line of JSON: U+2028 and its like may stand in a string.
+    # Only a line feed ends a line of JSON: U+2028 and similar characters may be part of a string.
     for line in text.split("\n"):
         if not line.strip():
             continue
@@ -155,12 +159,12 @@ def _by_line(text: str) -> Document:
 
 
 def summary_message(summary: str) -> Message:
-    """Marked as Ullage marks its own, so that a later summary takes it up."""
+    """Return a summary as a message, marked like Ullage's own so that a later summary includes it."""
     return Message(role="user", parts=(Text(f"<context_summary>\n{summary}\n</context_summary>"),))
 
 
 def shown_command(record: JsonObject) -> str:
-    """A command that the user ran, with what came of it."""
+    """Return a command that the user ran, with its output."""
     code = record.get("exitCode")
     ended = f"\nIt ended with {code}." if isinstance(code, int) and code else ""
     return f"$ {text_at(record, 'command') or ''}\n{text_at(record, 'output') or ''}{ended}"
@@ -171,7 +175,7 @@ def shown_file(path: str, content: str) -> str:
 
 
 class Draft:
-    """Turns, calls and compactions so far."""
+    """Turns, calls and compactions collected so far."""
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
@@ -184,7 +188,8 @@ class Draft:
         return len(self.turns) - 1
 
     def answered(self, place: int, usage: Usage | None, model: str | None, at: datetime | None) -> None:
-        """A usage of nothing is that of a call which failed; it says nothing of the window."""
+        """Add an answer. A usage without any input tokens belongs to a failed call and is ignored, as it does not
+        reflect the window."""
         reported = None if usage is None or usage.input is None else usage
         if reported is None or reported.input:
             self.calls.append(Call(place=place, model=model, usage=reported, at=at))
@@ -198,13 +203,13 @@ class Draft:
         after: int | None = None,
         at: datetime | None = None,
     ) -> None:
-        """What was made for it stands before what was kept."""
+        """Add a compaction; the turns in `made` precede the turns that were kept."""
         new = [self.add(native, at) for native in made]
         place = len(self.turns)
         self.compactions.append(Compaction(place=place, left=(*new, *kept), before=before, after=after, at=at))
 
     def finished(self, about: Conversation) -> Conversation:
-        """With what has come together; the model is the one that answered last."""
+        """Return the conversation with the collected turns. Its model is the one that answered last."""
         answered = next((call.model for call in reversed(self.calls) if call.model), None)
         return replace(
             about,
@@ -217,7 +222,7 @@ class Draft:
 
 
 def moment(value: Json) -> datetime | None:
-    """A time as programs write it: in words, or in milliseconds since 1970; None where it is none."""
+    """Parse a time as programs write it: as text, or in milliseconds since 1970. Return None for other values."""
     try:
         if isinstance(value, str):
             read = datetime.fromisoformat(value)

@@ -1,8 +1,8 @@
 """Reads sessions of Gemini CLI.
 
-JSONL, or one JSON value in older versions, below `~/.gemini/tmp`. A message that is written again under its id takes
-the place of the first; `$set` replaces them all, which is how a session is taken up again and how it is compressed;
-`$rewindTo` takes messages back. Results stand beside their calls, and in most versions as messages of their own too.
+JSONL, or one JSON value in older versions, below `~/.gemini/tmp`. A message written again under the same id replaces
+the first; `$set` replaces all messages, when a session is resumed or compressed; `$rewindTo` removes messages. Results
+are stored with their calls, and in most versions also as messages of their own.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ def read(document: Document) -> Conversation:
             place = 0
             for one in contents:
                 draft.add(one.native, one.at)
-        # Calls of an earlier history that this one begins with were told there.
+        # Calls in an earlier history that this one begins with were already added.
         known = {call.at for call in draft.calls}
         for offset, one in enumerate(contents):
             if one.role == "model" and not (one.at in known and number):
@@ -49,13 +49,13 @@ def read(document: Document) -> Conversation:
 
 
 def _histories(records: Iterable[JsonObject]) -> list[list[JsonObject]]:
-    """The messages up to each compression, and those at the end."""
+    """Return the messages up to each compression, and those at the end."""
     histories: list[list[JsonObject]] = [[]]
     for record in records:
         replaced = tables_at(table_at(record, "$set"), "messages") or tables_at(record, "messages")
         if replaced:
-            # Something is said in the place of what is gone; one message alone that is gone was a command
-            # to the program.
+            # A compression replaces the dropped messages with others. A single dropped message without a replacement
+            # was a command to the program.
             old = histories[-1]
             before, after = ({text_at(one, "id") for one in each} for each in (old, replaced))
             is_compression = len(before - after) > 1 and bool(after - before)
@@ -94,7 +94,7 @@ class _Content:
 
 
 def _contents(messages: Iterable[JsonObject]) -> Iterator[_Content]:
-    """As the provider is sent them: one turn after the other, each result once."""
+    """Yield contents in the form sent to the provider: turns alternate, and each result occurs once."""
     last: _Content | None = None
     answered: set[str] = set()
     for one in _spread(messages):
@@ -137,7 +137,7 @@ def _call(call: JsonObject) -> Json:
 
 
 def _is_new(part: Json, answered: set[str]) -> bool:
-    """Whether it is no result, or one of a call that none has been seen of."""
+    """Return whether the part is anything but a repeated result of the same call."""
     identity = text_at(table_at(part, "functionResponse"), "id") if isinstance(part, dict) else None
     if identity is None:
         return True

@@ -1,11 +1,8 @@
 """Reads sessions of opencode.
 
-As `opencode export` writes it and as its database and its older folder of files keep it: messages with parts, in no
-provider's format, so they become neutral ones. A call and its result are one part there. Where they lie,
-`opencode_stored` knows.
-
-In a database, `opencode.db`; before version 1.2 in a folder of one file each session, message and part. What a session
-holds, `opencode` reads. Nothing is written.
+Sessions come from `opencode export`, from the database `opencode.db`, or, before version 1.2, from a folder with one
+file for each session, message and part. Messages with parts are in no provider's format, so they are converted to
+neutral ones; a call and its result are one part in the file. Nothing is written.
 """
 
 import json
@@ -55,7 +52,7 @@ def read(document: Document) -> Conversation:
 
 
 def read_session(about: JsonObject, messages: Sequence[JsonObject]) -> Conversation:
-    """`messages` are pairs of `info` and `parts`, in order."""
+    """Read a session. `messages` are pairs of `info` and `parts`, in order."""
     reader = _Reader()
     for message in messages:
         reader.take(table_at(message, "info"), tables_at(message, "parts"))
@@ -76,9 +73,9 @@ class _Reader:
         self.draft = Draft()
         self.model: str | None = None
         self._places: dict[str, int] = {}
-        """A message's id to its first turn."""
+        """The first turn of a message, by the message's id."""
         self._compacting: Mapping[str, JsonObject] = {}
-        """The id of the message that asked for a summary, to its part that says so."""
+        """The part that requests a summary, by the id of its message."""
 
     def take(self, info: JsonObject, parts: Sequence[JsonObject]) -> None:
         at = moment(table_at(info, "time").get("created"))
@@ -102,7 +99,7 @@ class _Reader:
             self.draft.add(Message(role="user", parts=said), at)
 
     def _summarised(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
-        """A summary that failed lets nothing go."""
+        """Add a summary as a compaction; a failed summary drops nothing."""
         if info.get("error") is not None or not info.get("finish"):
             return
         mark = self._compacting.get(text_at(info, "parentID") or "", {})
@@ -117,7 +114,7 @@ class _Reader:
         )
 
     def _step(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
-        """One answer of the model, then what its calls gave."""
+        """Add one answer of the model, then the results of its calls."""
         said = tuple(_answer_parts(parts))
         if not said:
             return
@@ -130,7 +127,7 @@ class _Reader:
 
 
 def _steps(parts: Sequence[JsonObject]) -> list[list[JsonObject]]:
-    """Older versions keep several answers in one message."""
+    """Split a message into answers: older versions store several in one message."""
     steps: list[list[JsonObject]] = [[]]
     for part in parts:
         if part.get("type") == "step-start" and steps[-1]:
@@ -144,7 +141,7 @@ def _user_parts(parts: Sequence[JsonObject]) -> Iterator[Part]:
         kind, text = part.get("type"), text_at(part, "text")
         if kind == "text" and text and part.get("ignored") is not True:
             yield Text(text)
-        # The text of plain files stands beside them as a part of its own.
+        # The text of plain files is included as a separate part.
         elif kind == "file" and _is_image(part):
             yield _image(part)
 
@@ -220,7 +217,7 @@ def is_database(head: bytes) -> bool:
 
 
 def read_database(path: Path) -> list[Conversation]:
-    """Every session, the one last changed at the end."""
+    """Read every session, the most recently changed last."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             return [_of_rows(database, *row) for row in database.execute(_SESSIONS).fetchall()]
@@ -242,7 +239,8 @@ def _of_rows(database: sqlite3.Connection, identity: str, title: str) -> Convers
 
 
 def read_stored(path: Path, about: JsonObject) -> Conversation | None:
-    """The session whose file, `…/storage/session/PROJECT/ID.json`, this is; None where it is none."""
+    """Read the session of the file `…/storage/session/PROJECT/ID.json`; return None if the file is not such a
+    session."""
     identity = about.get("id")
     if not isinstance(identity, str) or path.parent.parent.name != "session":
         return None
@@ -255,7 +253,7 @@ def read_stored(path: Path, about: JsonObject) -> Conversation | None:
 
 
 def _files(folder: Path) -> Iterator[JsonObject]:
-    """Their names are in the order of time."""
+    """Yield the objects in a folder, whose file names are in order of time."""
     return (_object(file.read_bytes()) for file in sorted(folder.glob("*.json")))
 
 

@@ -1,7 +1,7 @@
-"""Reads sessions of pi.
+"""Reads sessions of pi: JSONL below `~/.pi/agent/sessions`.
 
-JSONL below `~/.pi/agent/sessions`. Its messages are in no provider's format and become neutral ones. Since version 2
-its lines are a tree; a compaction names the first of those that stayed.
+Its messages are in no provider's format and are converted to neutral ones. Since version 2 its lines are a tree, and a
+compaction names the first message that was kept.
 """
 
 import json
@@ -67,7 +67,8 @@ def read(document: Document) -> Conversation:
 
 
 def _path(lines: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
-    """The lines that lead to the last one, with their numbers; all of them where they name no parents."""
+    """Return the lines that lead to the last one, with their numbers; all of them if lines do not name their
+    parents."""
     numbers = {text_at(line, "id"): number for number, line in enumerate(lines) if number and text_at(line, "id")}
     if not numbers:
         return [(number, line) for number, line in enumerate(lines) if number]
@@ -103,7 +104,7 @@ def _usage(said: JsonObject) -> Usage | None:
 
 
 def _message(line: JsonObject, answered: set[str | None]) -> Message | None:
-    """What the model was shown of a line; None where that is nothing."""
+    """Return the part of a line that the model was shown; None if there is none."""
     match line.get("type"):
         case "message":
             return _of_message(table_at(line, "message"), answered)
@@ -118,7 +119,7 @@ def _message(line: JsonObject, answered: set[str | None]) -> Message | None:
 def _of_message(message: JsonObject, answered: set[str | None]) -> Message | None:
     match message.get("role"):
         case "assistant":
-            # A call that was broken off has no result and was not sent again.
+            # An aborted call has no result and was not sent again.
             kept = [part for part in _parts(message) if not isinstance(part, ToolCall) or part.id in answered]
             is_said = any(not isinstance(part, Thinking) for part in kept)
             if text_at(message, "stopReason") in _FAILED and not is_said:

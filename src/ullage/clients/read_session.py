@@ -1,9 +1,9 @@
-"""Reads a session file of any program, told by its content, and plain lists of messages.
+"""Reads a session file of any program, and plain lists of messages.
 
-Told by what is in it, never by its name. Files are only read.
+The program is detected from the content of the file, never from its name. Files are only read.
 
-JSON, or JSONL with a message or a body each line, in any of the formats that `ullage.messages` knows. Of a body all is
-known; of a list alone, neither the system prompt nor the tools.
+A plain list is JSON, or JSONL with a message or a request body per line, in any of the formats that `ullage.messages`
+supports. A body contains everything; a list alone contains neither the system prompt nor the tools.
 """
 
 import json
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 Holder = Literal["messages", "input", "contents"]
-"""The key under which a body keeps its messages."""
+"""The key of a body that contains its messages."""
 _HOLDERS: tuple[Holder, ...] = ("messages", "input", "contents")
 _SYSTEM = {
     Format.ANTHROPIC: ("system",),
@@ -51,7 +51,7 @@ _SYSTEM = {
     Format.GEMINI: ("systemInstruction", "system_instruction"),
 }
 _MARKS = frozenset({"content", "parts", "tool_calls", "call_id", "encrypted_content"})
-"""Keys of which a message or an item has one."""
+"""Every message or item has one of these keys."""
 
 
 def recognises_plain(document: Document) -> bool:
@@ -61,7 +61,7 @@ def recognises_plain(document: Document) -> bool:
 
 
 def read_plain(document: Document) -> list[Conversation]:
-    """One for each body; a list of messages is one."""
+    """Read one conversation for each body; a list of messages is one conversation."""
     if isinstance(document.whole, list):
         return [_of_list(document.whole, broken=0)]
     bodies = [one for one in document.objects if holder_of(one)]
@@ -69,12 +69,12 @@ def read_plain(document: Document) -> list[Conversation]:
 
 
 def holder_of(body: JsonObject) -> Holder | None:
-    """Where the messages of a body are; None where it is none."""
+    """Return the key that contains the messages of a body; None if the object is not a body."""
     return next((key for key in _HOLDERS if isinstance(body.get(key), list) and "role" not in body), None)
 
 
 def rewritten_plain(document: Document, natives: Sequence[Json]) -> str:
-    """The same list or body with other messages, written as it was: a value, or a line each."""
+    """Return the same list or body with other messages, in the same form: one value, or one per line."""
     whole = document.whole
     if isinstance(whole, dict) and (holder := holder_of(whole)):
         return json.dumps({**whole, holder: [*natives]}, ensure_ascii=False, indent=2) + "\n"
@@ -121,7 +121,7 @@ def _is_message(value: JsonObject) -> bool:
 
 
 def _drafted(messages: Sequence[dict[str, Json]], format: Format) -> Draft:  # noqa: A002
-    """An answer begins where the assistant's turn does."""
+    """Create a draft; an answer begins at the start of the assistant's turn."""
     draft = Draft()
     was_answer = False
     for message in messages:
@@ -144,7 +144,14 @@ _READERS: Sequence[tuple[Callable[[Document], bool], Callable[[Document], Conver
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """At least one, the latest at the end; `UnreadableFile` where there is none."""
+    """Read the conversations of a session file.
+
+    Returns:
+        At least one conversation, the latest at the end.
+
+    Raises:
+        UnreadableFile: The file contains no conversation.
+    """
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -162,7 +169,7 @@ def read_conversations(path: Path) -> list[Conversation]:
 
 
 def read_text(text: str, name: str) -> list[Conversation]:
-    """The same of a text that was read already; of a session of Ullage, without what lies in its archive."""
+    """Read the conversations of a text; a session of Ullage is read without its archive."""
     return _read(text, name, lambda _: None)
 
 
@@ -183,12 +190,12 @@ def _read(text: str, name: str, archived: Archived) -> list[Conversation]:
 
 
 def rewritten_text(text: str, natives: Sequence[Json]) -> str:
-    """A list of messages or a request's body with other messages in it."""
+    """Return a list of messages or a request's body with other messages in it."""
     return rewritten_plain(parse(text), natives)
 
 
 def _stored(path: Path, data: bytes) -> Conversation | None:
-    """A file that only names a session; what was said in it lies beside it."""
+    """Read the session that a file only names, from the files beside it; return None for any other file."""
     if path.parent.parent.name != "session":
         return None
     whole = parse(data.decode("utf-8", "replace")).whole

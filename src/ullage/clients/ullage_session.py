@@ -1,10 +1,10 @@
-"""Reads Ullage's own sessions, with what their archives hold.
+"""Reads Ullage's own sessions, with the content of their archives.
 
-What stands in its file, and as far as its archives lead back, what stood there: every message in the order in which
-it came, and after each compaction what was left.
+The result contains every message in the order in which it came, from the file and as far back as its archives reach,
+and the messages left after each compaction.
 
-Its archives lie in a folder beside it, each under a name that says what is in it. They are only read; one that is not
-there, or no longer whole, leads no further back.
+Archives are in a folder beside the file, named after their content. They are only read; history ends at an
+archive that is missing or damaged.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,16 +19,16 @@ from .conversation import Compaction, Conversation, Document, Draft, moment, par
 __all__ = ["Archived", "State", "archived_at", "read_own", "recognises_own", "states_of"]
 
 Archived = Callable[[str], Sequence[JsonObject] | None]
-"""The lines of an archive, by its name."""
+"""Returns the lines of an archive, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The lines of the file right after a compaction, and whatever was appended since."""
+    """The lines of the file right after a compaction, and all lines appended since."""
 
     lines: tuple[JsonObject, ...]
     compaction: JsonObject | None
-    """None for the file as it was before the first one that is known."""
+    """The compaction; None for the file as it was before the first known compaction."""
 
 
 def archived_at(path: Path) -> Archived:
@@ -49,7 +49,7 @@ def _literal(name: str) -> str:
 
 
 def states_of(lines: Sequence[JsonObject], archived: Archived) -> list[State]:
-    """From the first that is known to the last."""
+    """Return the states from the first known to the last."""
     states: list[State] = []
     while (latest := _latest(lines)) is not None:
         before = archived(text_at(table_at(latest, "archive"), "file") or "")
@@ -93,7 +93,7 @@ def read_own(document: Document, archived: Archived) -> Conversation:
     reader = _Reader(_format(header), text_at(header, "model"))
     reader.draft.unread["lines that are no JSON"] = document.broken
     reader.take(states_of(document.objects, archived))
-    # The window that the session ran in last, as far as it was noted.
+    # The window that the session used last, if it was recorded.
     lines = document.objects
     noted = (tokens_at(one, "window") for one in reversed(lines) if one.get("type") in ("session", "window"))
     window = next((tokens for tokens in noted if tokens), None)
@@ -122,8 +122,8 @@ class _Reader:
         self._was_answer = False
 
     def take(self, states: Sequence[State]) -> None:
-        """The messages of the first state are all that were ever appended; each compaction came behind those that are
-        older than it."""
+        """Add the messages and compactions. The first state has every message that was ever appended; each compaction
+        follows the messages that are older than it."""
         later = list(states[1:])
         for line in _said(states[0].lines):
             while later and _is_before(later[0], line):
@@ -142,7 +142,7 @@ class _Reader:
         self._was_answer = is_answer
 
     def _let_go(self, state: State) -> None:
-        """What was appended later has no place yet, and so is not among what was left."""
+        """Add a compaction. Lines appended after it have no place yet, so they are not counted as left by it."""
         made = state.compaction or {}
         written = made.get("ids")
         ids = frozenset(map(str, written)) if isinstance(written, list) else frozenset[str]()

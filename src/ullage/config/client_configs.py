@@ -1,19 +1,19 @@
-"""Readers of the server files of other programs: JSON, TOML and loose JSON.
+"""Readers of the server files of other programs: JSON, TOML and JSON with comments.
 
-Reads the servers in the JSON file of another program.
+JSON files are read in these dialects: `mcpServers` as written by Claude Code, Claude Desktop, Cursor, Gemini CLI, Qwen
+Code, Windsurf, Cline and Copilot, `servers` of VS Code, `mcp` of opencode, `context_servers` of Zed, and Claude Code's
+servers of single projects. Tools that such a file excludes, or asks about, stay excluded or need consent. The locations
+of these files are defined elsewhere.
 
-`mcpServers` as Claude Code, Claude Desktop, Cursor, Gemini CLI, Qwen Code, Windsurf, Cline and Copilot write it,
-`servers` as VS Code does, `mcp` as opencode does, `context_servers` as Zed does, and Claude Code's servers of single
-projects. What such a file excludes or asks for stays so. Where those files are kept is not known here.
+Codex's TOML has the tables `[mcp_servers.NAME]`. Tools that Codex leaves out or asks about are treated in the same way;
+its other settings are ignored.
 
-The tables `[mcp_servers.NAME]`. What Codex leaves out or asks for stays so; its other settings are not looked at.
+Entries are read leniently, key by key: a number in place of a text becomes that text; null and the empty text count as
+absent. A value that cannot be understood leaves out only its server; keys that Ullage does not use are noted. The
+dialect defines the keys.
 
-Key by key, and forgivingly: a number where a text belongs is that text, null and the empty text are nothing. What is
-not understood at all leaves the one server out; what Ullage has no use for is noted. Which keys there are is the
-dialect's matter.
-
-Both are blanked out, never moved, so that a line number in an error is the line in the file. Anything else that JSON
-does not allow is still refused.
+Comments and trailing commas in JSON are replaced with blanks, so that a line number in an error is the line in the
+file. Anything else that JSON does not allow is still refused.
 """
 
 import json
@@ -108,7 +108,7 @@ def transport(value: object) -> str | None:
 
 @dataclass(slots=True)
 class Loose:
-    """One entry, being read."""
+    """One entry while it is being read."""
 
     page: Page
     path: tuple[str, ...]
@@ -117,7 +117,7 @@ class Loose:
     faults: list[str] = field(default_factory=list[str])
 
     def take(self, read: Callable[[object], Value | None], *keys: str) -> Value | None:
-        """The value of the first of these keys that has one; None where none has or it cannot be understood."""
+        """Return the value of the first of these keys that has one; None if none has, or if it cannot be understood."""
         for key in keys:
             self.used.add(key)
             value = self.raw.get(key)
@@ -126,7 +126,7 @@ class Loose:
         return None
 
     def tools(self, key: str) -> tuple[str, ...] | None:
-        """The tools on a list, as far as it can be understood, as the server calls them; None where there is none."""
+        """Return the readable tools on a list, as the server calls them; None if there is no list."""
         self.used.add(key)
         value = self.raw.get(key)
         if value in (None, ""):
@@ -163,36 +163,36 @@ def _without_blanks(value: object) -> object:
 
 
 Dialect = Callable[[Loose], Mapping[str, Any]]
-"""What an entry says, under the names of `Server`'s fields; None for what it does not say. It always says `rules`."""
+"""The values of an entry, under the names of `Server`'s fields; None for those not set. `rules` is always set."""
 
 
 @dataclass(slots=True)
 class Found:
-    """The servers of a file, as they are met."""
+    """The servers of a file, collected while reading."""
 
     servers: dict[str, Server | None] = field(default_factory=dict[str, "Server | None"])
-    """None for one that is left out."""
+    """None for a server that is left out."""
     rules: dict[str, Rules] = field(default_factory=dict[str, Rules])
-    """What is held back, by server; where several have one name, what all of them hold back."""
+    """Restrictions by server; if several have one name, the restrictions of all of them."""
     called: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """What the file calls each, folded."""
+    """The file's names of each server, folded."""
     off: set[str] = field(default_factory=set[str])
-    """Those switched off, folded."""
+    """Servers that are switched off, folded."""
     issues: list[Issue] = field(default_factory=list[Issue])
 
     def switch_off(self, name: str) -> None:
-        """Here and wherever else it stands."""
+        """Switch a server off in this file and in every other that configures it."""
         server = self.servers.get(name)
         self.servers[name] = server and replace(server, disabled=True)
         self.off |= self.called[name]
 
     def withheld(self, off: Iterable[str] = (), permissions: Permissions | None = None) -> Withheld:
-        """All that is held back; `off` are servers, folded, that need not stand here."""
+        """Return all restrictions. `off` are folded names of servers that need not be in this file."""
         return Withheld(rules=self.rules, called=self.called, off=frozenset((*self.off, *off)), permissions=permissions)
 
 
 def read_tables(page: Page, tables: Sequence[tuple[tuple[str, ...], object]], dialect: Dialect) -> Found:
-    """Every server of these tables, each with its place. The first of one name in different tables wins."""
+    """Read every server of these tables, each with its place. If tables share a name, the first one is used."""
     found = Found()
     for path, table in tables:
         if isinstance(table, dict):
@@ -244,7 +244,7 @@ def _read(
 
 
 def _settled(values: dict[str, Any]) -> dict[str, Any]:
-    """Where an entry has both a command and an address, its type says which is meant."""
+    """Settle an entry that has both a command and an address by its type."""
     if "command" in values and "url" in values and "transport" in values:
         values.pop("url" if values["transport"] == "stdio" else "command")
     return values
@@ -260,7 +260,11 @@ _COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 
 
 def parse_relaxed(text: str) -> object:
-    """Raises `json.JSONDecodeError` where it is not even that."""
+    """Parse JSON with comments and trailing commas.
+
+    Raises:
+        json.JSONDecodeError: The text is not valid even so.
+    """
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -268,7 +272,7 @@ def parse_relaxed(text: str) -> object:
 
 
 def blanked(text: str) -> str:
-    """Plain JSON of the same length, line by line."""
+    """Return plain JSON of the same length, line by line."""
     return _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
@@ -278,10 +282,11 @@ def _blank(match: re.Match[str]) -> str:
 
 
 _UNASKED = ("approve", "auto")
-"""Approval modes in which Codex decides by itself; it still asks before `call_tool_write`, as it is set to."""
+"""Approval modes in which Codex decides by itself; it still asks before `call_tool_write`, as configured."""
 
 
 def read_codex_toml(page: Page) -> Layer:
+    """Return the layer of Codex's `config.toml`."""
     try:
         table = cast("Mapping[str, object]", tomllib.loads(page.text)).get("mcp_servers")
     except (ValueError, RecursionError) as error:
@@ -305,11 +310,11 @@ def _nothing(page: Page, why: str) -> Layer:
 
 def _values(entry: Loose) -> dict[str, Any]:
     milliseconds = entry.take(seconds, "startup_timeout_ms")
-    # The variables that are written out in `env`, and those of `env_vars` that are set here.
+    # The variables that are written in `env`, and those of `env_vars` that are set here.
     named = entry.take(_variable_names, "env_vars") or ()
     inherited = {name: f"${{{name}}}" for name in named if name in entry.page.environment}
     environment = {**inherited, **(entry.take(pairs, "env") or {})} or None
-    # Those written out and those whose value is a variable's.
+    # Headers with written values, and those whose value comes from a variable.
     headers = entry.take(pairs, "http_headers") or {}
     headers |= {name: f"${{{one}}}" for name, one in (entry.take(_variables, "env_http_headers") or {}).items()}
     bearer = entry.take(_variable, "bearer_token_env_var")
@@ -329,7 +334,7 @@ def _values(entry: Loose) -> dict[str, Any]:
 
 
 def _variable_names(value: object) -> tuple[str, ...] | None:
-    """Names of variables, each a text or a table with a `name`."""
+    """Return names of variables, each a text or a table with a `name`."""
     if not isinstance(value, list):
         return None
     items = cast("list[object]", value)
@@ -360,7 +365,7 @@ def _rules(entry: Loose) -> Rules:
 
 
 def _tools(value: object) -> dict[str, dict[str, object]] | None:
-    """The tables of single tools."""
+    """Return the tables of single tools."""
     if not isinstance(value, dict):
         return None
     tables = cast("dict[str, object]", value)
@@ -375,6 +380,7 @@ _Object = Mapping[str, object]
 
 
 def read_mcp_json(page: Page) -> Layer:
+    """Return the layer of another program's JSON file."""
     try:
         whole = parse_relaxed(page.text)
     except (ValueError, RecursionError) as error:
@@ -383,7 +389,7 @@ def read_mcp_json(page: Page) -> Layer:
         )
         return replace(_nothing(page, f"is not JSON{where}"), is_unread=True)
     client_file = ClientFile(parts_text(whole, page.projects), tuple(relevant_folders(whole)))
-    # Nothing else is read, since nothing else is compared when the first answers come from the cache.
+    # Nothing else is read, because nothing else is compared when the first answers come from the cache.
     document = relevant_parts(whole, page.projects)
     tables = list(_tables(document, page.projects))
     lists = Lists(document)
@@ -405,13 +411,13 @@ def read_mcp_json(page: Page) -> Layer:
 
 
 def _tables(document: object, projects: Iterable[str]) -> Iterator[tuple[tuple[str, ...], object]]:
-    """The tables of servers with their places; those of a single project come before those for all."""
+    """Yield the tables of servers with their places; those of a single project precede those for all."""
     places = [("projects", project, "mcpServers") for project in projects]
     for path in (*places, ("mcpServers",), ("servers",), ("mcp", "servers"), _ZED):
         found = at(document, path)
         if found is not None:
             yield path, found
-    # Other programs keep settings in a table of this name, none of which is a server.
+    # Other programs use a table of this name for settings that are not servers.
     table = at(document, _OPENCODE)
     entries = cast("_Object", table).items() if isinstance(table, dict) else ()
     servers = {name: entry for name, entry in entries if at(entry, ("command",)) or at(entry, ("url",))}
@@ -420,7 +426,7 @@ def _tables(document: object, projects: Iterable[str]) -> Iterator[tuple[tuple[s
 
 
 def _hold_back(found: Found, document: object) -> None:
-    """Adds the rules that the file has for single tools of its servers, by their full names.
+    """Add the file's rules for single tools of its servers, which it names in full.
 
     opencode names them `server_tool`, Zed `mcp:server:tool`, Gemini CLI `mcp_server_tool`, `server__tool` or
     `mcp__server__tool`.
@@ -460,7 +466,7 @@ def _table(value: object) -> dict[str, object]:
 
 
 def _excluded(lists: Lists, projects: Iterable[str]) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """The only servers the file wants, where it says so, and those it does not want, folded."""
+    """Return the only servers the file wants, if it lists any, and those it does not want, folded."""
     wanted = [lists.only(*path) for path in (("mcp", "allowed"), ("allowMCPServers",))]
     places = [
         ("mcp", "excluded"),
@@ -472,7 +478,7 @@ def _excluded(lists: Lists, projects: Iterable[str]) -> tuple[frozenset[str] | N
 
 
 def _common(lists: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
-    """What is on every list there is; None where there is none."""
+    """Return the items that every existing list contains; None if there is no list."""
     common: frozenset[str] | None = None
     for one in lists:
         if one is not None:
@@ -514,22 +520,23 @@ def _mcp_json_values(entry: Loose) -> dict[str, Any]:
         "rules": mcp_json_rules,
     }
     if entry.path[:-1] == _OPENCODE:
-        # `remote` is streamable HTTP or server-sent events, which its address says; its time-out is for the start.
+        # `remote` means streamable HTTP or server-sent events, depending on the address; its time-out applies to the
+        # start.
         declared = None if values["transport"] == "http" else values["transport"]
         waited = entry.take(seconds, "timeout")
         values = {key: _mcp_json_variables(value) for key, value in values.items()}
         return {**values, "transport": declared, "start_timeout": waited and waited / 1000}
     entry.used |= {"source"} if entry.path[:-1] == _ZED else set()
     given = entry.take(seconds, "timeout")
-    # Nobody means to wait less than a second: a small number is seconds whoever wrote it.
+    # A time-out below one second is implausible, so a small number is read as seconds in any file.
     is_seconds = given is not None and (given < 1000 or _IN_SECONDS.search(entry.page.file))
     timeout = given if given is None or is_seconds else given / 1000
     return {**values, "call_timeout": timeout}
 
 
 def _launch(entry: Loose) -> tuple[str | None, tuple[str, ...] | None, dict[str, str] | None]:
-    """The command, its arguments and its environment; opencode has the first two in one list, and old files of Zed all
-    three in one table."""
+    """Return the command, its arguments and its environment. opencode has the first two in one list, and old files of
+    Zed have all three in one table."""
     given = entry.raw.get("command")
     if isinstance(given, list) and entry.path[:-1] == _OPENCODE:
         words = entry.take(texts, "command") or ()
@@ -546,7 +553,7 @@ def _launch(entry: Loose) -> tuple[str | None, tuple[str, ...] | None, dict[str,
 
 
 def _mcp_json_variables(value: object) -> Any:  # noqa: ANN401 - a value of any key
-    """With `{env:NAME}` of opencode written as `${NAME:-}`: an unset variable is an empty text there."""
+    """Replace opencode's `{env:NAME}` with `${NAME:-}`: opencode replaces an unset variable with an empty text."""
     if isinstance(value, str):
         return re.sub(r"\{env:([A-Za-z_]\w*)\}", r"${\1:-}", value)
     if isinstance(value, tuple):

@@ -1,24 +1,23 @@
 """Places of settings files, their stamps, environment variables in them, and issues found in them.
 
-An issue names files, tables, keys, servers and variables, never a value: values may be secrets. Whether anything
-was refused because of it is for whoever loads the settings.
+An issue names files, tables, keys, servers and variables, never a value, because values may be secrets. The loader
+decides whether an issue prevents the settings from being used.
 
-Found by looking, not by parsing: good enough to send someone to the right line, and None where it is not plain. A key
-inside a text of many lines may mislead it.
+Line numbers are found by searching the text, not by parsing it: accurate enough to point to the right line, and None if
+the line is not clear. A key inside a multi-line text can mislead the search.
 
-The text, the variables that may stand in it, and how its paths and lines are to be understood; so that reading is a
-function of this value. Nothing is opened here.
+A `Page` contains the text, the variables that may be used in it, and how to interpret its paths and lines, so that
+reading a file is a function of this value. Nothing is opened here.
 
-`${VAR}`, `${env:VAR}` and `${VAR:-default}` are replaced, once and not again in what they gave; the default also
-where the variable is empty, as in a shell. A bare `$VAR` is nobody's business but the program's it is handed to. What
-cannot be replaced stays as it is and is named; no value ever is.
+`${VAR}`, `${env:VAR}` and `${VAR:-default}` are replaced once, and not again in the result; the default is also used if
+the variable is empty, as in a shell. A bare `$VAR` is left for the program that receives it. A reference that cannot be
+replaced stays unchanged and is reported by its name; values are never reported.
 
 The project's file is looked for in the working directory and upward to the root of its repository, or to the home
-folder; above that, other people's files begin. The user's own folders are those of the platform. Nothing is read
-here.
+folder; folders above that may belong to other users. The user's own folders are those of the platform.
 
-By time, size and inode: enough to notice an edit, a replacement, a file that came or went, without reading it. What
-the change means is not asked here.
+Stamps compare files by time, size and inode: enough to notice that a file was edited, replaced, created or deleted,
+without reading it.
 """
 
 import os
@@ -65,19 +64,21 @@ Severity = Literal["error", "problem", "note"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
+    """A problem or note about the settings. It never contains a value, which may be a secret."""
+
     severity: Severity
     message: str
     file: str | None = None
-    """None where a flag or a variable is meant."""
+    """None for a flag or a variable."""
     line: int | None = field(default=None, compare=False)
-    """Where it is easily found. An issue that only moved is the same issue."""
+    """The line, if it is easily found. Not part of the comparison: an issue that only moved is the same issue."""
     key: str | None = None
-    """With the tables it stands in: `servers.github.command`."""
+    """The key with its tables: `servers.github.command`."""
     server: str | None = None
-    """The one it concerns, where it concerns one."""
+    """The server that the issue concerns, if any."""
     suggestion: str = ""
     options: tuple[str, ...] = ()
-    """What would have been accepted, nearest first."""
+    """Accepted values, nearest first."""
 
     @property
     def place(self) -> str:
@@ -85,22 +86,22 @@ class Issue:
         return ":".join(str(part) for part in (self.file, self.line) if part is not None)
 
     def sentence(self) -> str:
-        """All of it in one line."""
+        """Return the whole issue in one line."""
         said = f"{self.place}: {self.message}" if self.place else self.message
         return f"{said} ({self.suggestion})" if self.suggestion else said
 
 
 def nearest(name: str, known: Sequence[str]) -> tuple[str, ...]:
-    """The names somebody may have meant, best first."""
+    """Return the known names closest to a name, best first."""
     folded = {one.casefold().replace("-", "_"): one for one in known}
     written = name.casefold().replace("-", "_")
     found = get_close_matches(written, list(folded), n=2, cutoff=0.6)
-    # Letters out of order are the likeliest slip of all.
+    # Transposed letters are the most frequent error, so names with the same letters come first.
     return tuple(folded[one] for one in sorted(found, key=lambda one: sorted(one) != sorted(written)))
 
 
 def refusal(issues: Sequence[Issue]) -> BadConfiguration:
-    """All of them as one error."""
+    """Return one error that lists all issues."""
     if len(issues) == 1:
         only = issues[0]
         message = f"{only.place}: {only.message}" if only.place else only.message
@@ -117,12 +118,12 @@ _HEADING = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?")
 _PART = re.compile(r"\s*(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|([A-Za-z0-9_-]+))\s*(\.?)")
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|[^\s\[\]{},":]+', re.DOTALL)
-"""Of JSON, less its colons."""
+"""Tokens of JSON, except its colons."""
 
 
 def toml_line(text: str, path: Sequence[str]) -> int | None:
-    """The line that says the most of the path: its key, else the inline table or heading that holds it. A number in the
-    path is a place in a list of tables."""
+    """Return the line that is closest to the path: its key, else the inline table or heading that contains it. A number
+    in the path is a position in a list of tables."""
     wanted, heading, listed = tuple(path), tuple[str, ...](), Counter[tuple[str, ...]]()
     best, found = 0, None
     for number, line in enumerate(text.splitlines(), 1):
@@ -142,7 +143,7 @@ def toml_line(text: str, path: Sequence[str]) -> int | None:
 
 
 def _parts(text: str) -> tuple[tuple[str, ...], str]:
-    """The parts of a dotted key at the text's start, and what follows it."""
+    """Return the parts of a dotted key at the start of the text, and the rest of the text."""
     parts, at = list[str](), 0
     while match := _PART.match(text, at):
         parts.append(match[1] or match[2] or match[3] or "")
@@ -153,8 +154,8 @@ def _parts(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def json_line(text: str, path: Sequence[str]) -> int | None:
-    """The line of the last key of the path, each looked for after the one before. A number that is no key is a place
-    in a list."""
+    """Return the line of the last key of the path, each key searched for after the previous one. A number that is not a
+    key is a position in a list."""
     at = -1
     for part in path:
         found = re.compile(rf'"{re.escape(part)}"\s*:').search(text, at + 1)
@@ -166,7 +167,7 @@ def json_line(text: str, path: Sequence[str]) -> int | None:
 
 
 def _item(text: str, start: int, number: str) -> int | None:
-    """Where the item of that number begins, in the list that comes next."""
+    """Return where the item of this number begins, in the next list."""
     depth, item = 0, 0
     for token in _TOKEN.finditer(text, start) if number.isdecimal() else ():
         sign = token.group()
@@ -188,11 +189,13 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
+    """A text with its variables replaced, and the references that could not be."""
+
     text: str
     unset: tuple[str, ...] = ()
     """Variables that have no value and no default."""
     foreign: tuple[str, ...] = ()
-    """What only the program it was written for can replace: `input:token`."""
+    """References that only the program the file was written for can replace: `input:token`."""
 
 
 def expand(text: str, environment: Mapping[str, str]) -> Expanded:
@@ -214,7 +217,7 @@ def expand(text: str, environment: Mapping[str, str]) -> Expanded:
 
 
 class RecordingEnvironment(Mapping[str, str]):
-    """Variables, and the names of those that were looked up, whether or not they are set."""
+    """Environment variables that record the names looked up, whether or not they are set."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
@@ -237,7 +240,7 @@ class RecordingEnvironment(Mapping[str, str]):
 
 
 def variables_in(text: str) -> tuple[str, ...]:
-    """The names of the variables that stand in a text, in their order."""
+    """Return the names of the variables used in a text, in their order."""
     return tuple(dict.fromkeys(match["name"] for match in _VARIABLE.finditer(text)))
 
 
@@ -252,9 +255,9 @@ class Places:
     config: Path
     data: Path
     state: Path | None = None
-    """Where approvals of project files are kept; None for `state` below `data`."""
+    """The folder with the approvals of project files; None for `state` below `data`."""
     user: int | None = None
-    """Their number, where the platform numbers its users."""
+    """The user's number, if the platform numbers its users."""
 
     @classmethod
     def of_user(cls) -> "Places":
@@ -282,20 +285,22 @@ class Places:
 
     @property
     def store(self) -> str:
-        """The URL of the database that is used unless another is named."""
+        """The URL of the default store."""
         return f"sqlite:///{(self.data / 'ullage.db').as_posix()}"
 
 
 def project_folders(directory: Path, home: Path) -> tuple[Path, ...]:
-    """The working directory and those above it that belong to the same work, innermost first.
+    """Return the working directory and those above it that belong to the same project, innermost first.
 
-    A folder that is in no repository and not under the home folder stands for itself alone: `/tmp` is everybody's.
+    A folder that is in no repository and not under the home folder is returned alone: a parent such as `/tmp` is shared
+    by all users.
     """
     return tuple(map(Path, project_walk(str(directory), str(home))))
 
 
 def project_files(directory: Path, places: Places) -> Iterator[tuple[Path, bool]]:
-    """Each place of a project's file with whether it may be trusted: one further up must not be another user's."""
+    """Yield each place of a project's file with whether it may be trusted: a file further up must not belong to another
+    user."""
     for folder in project_folders(directory, places.home):
         path = folder / FILE_NAME
         yield path, folder == directory or not _is_strangers(path, places.user)
@@ -310,6 +315,8 @@ def _is_strangers(path: Path, user: int | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
+    """Time, size and inode of a file, by which a change is noticed."""
+
     modified: int
     """In nanoseconds, as is `touched`."""
     touched: int
@@ -318,7 +325,7 @@ class Stamp:
 
 
 Stamps = Mapping[Path, Stamp | None]
-"""None for a file that is not there."""
+"""None for a file that does not exist."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
@@ -334,24 +341,24 @@ def stamps_of(paths: Iterable[Path]) -> dict[Path, Stamp | None]:
 
 
 def changed(before: Stamps, now: Stamps) -> frozenset[Path]:
-    """The files of both that are not what they were."""
+    """Return the files of both whose stamps differ."""
     return frozenset(path for path in before.keys() & now.keys() if before[path] != now[path])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One file as it was read."""
+    """The text of one file, with everything needed to interpret it."""
 
     file: str
-    """As shown to people."""
+    """The name for display."""
     text: str = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
     absolute: Callable[[str], str]
-    """A path as the file has it, with `~` or from the file's folder, to the path that is meant."""
+    """Converts a path in the file, with `~` or relative to the file's folder, to an absolute path."""
     projects: tuple[str, ...] = ()
-    """The folders in which work is going on, innermost first: some files have entries for each."""
+    """The working folders, innermost first: some files have entries for each."""
     expands: bool = True
-    """Whether `${VAR}` is replaced. It stays as it is written in a project file that is not approved."""
+    """Whether `${VAR}` is replaced. It is left unchanged in a project file that is not approved."""
 
     def expand(self, text: str) -> Expanded:
         return expand(text, self.environment) if self.expands else Expanded(text)
@@ -365,7 +372,7 @@ class Page:
         server: str | None = None,
         suggestion: str = "",
     ) -> Issue:
-        """About the key at that path of this file."""
+        """Return an issue about the key at this path of the file."""
         find = toml_line if self.file.endswith(".toml") else json_line
         return Issue(
             severity=severity,

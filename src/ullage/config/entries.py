@@ -1,18 +1,15 @@
 """Checks and completes the entries of servers, databases, folders, providers and policies.
 
-Variables are replaced, the transport is settled, and what cannot work is said, for this server alone. Which keys an
-entry has and what they are called is its file's matter.
+`Findings` reads tables by their keys and gathers every error of a file; its callers define the tables and keys.
 
-Variables in its address are replaced and paths are made whole; one whose variable is not set is left out, for itself
-alone. Nothing is reached or opened here.
-
-Variables in its address and headers are replaced. A key that is written out is refused: it stands in a
-variable, never in a file. Nobody is reached here.
-
-In `models.json` and `policies.json`, in the tables of an `ullage.toml`, or in both, where the tables come before the
-files. What the policy means is `delegate`'s to say: it is loaded here only where there is a policy.
-
-Reads tables by their keys and gathers every error of a file. Which tables and keys there are is told by whoever reads.
+- Servers: variables are replaced, the transport is determined, and anything that cannot work is reported for that
+  server alone. Each file format defines the keys of an entry and their names.
+- Databases and folders: variables in the address are replaced and paths are made absolute. An entry with an unset
+  variable is left out without affecting others. Nothing is opened or connected to.
+- Providers: variables in the address and headers are replaced. An API key written into the file is refused: keys belong
+  in variables. No provider is contacted.
+- Policies: written in `models.json` and `policies.json`, in the tables of an `ullage.toml`, or in both; the tables take
+  precedence. The package `delegate` interprets a policy; it is imported only if there is one.
 """
 
 import hashlib
@@ -61,23 +58,23 @@ _LAUNCHERS = re.compile(
     r"|cmd|powershell|pwsh|wsl|sh|bash|dash|zsh|ksh|fish|busybox)(?:\.exe)?",
     re.IGNORECASE,
 )
-"""Programs whose business is to start the one named in their arguments."""
+"""Programs that start the program named in their arguments."""
 _ULLAGE = re.compile(r"ullage(?:\.exe)?(?:\[[\w,-]*\])?(?:[@=<>~!].*)?", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A server as a file has it, under the names of `Server`'s fields. Variables stand in it unreplaced."""
+    """A server as a file has it, under the names of `Server`'s fields. Its variables are not replaced yet."""
 
     name: str
     path: tuple[str, ...]
-    """Where in the file it stands."""
+    """The path of the entry in the file."""
     values: Mapping[str, Any]
 
 
 def server_of(page: Page, entry: Entry) -> tuple[Server | None, tuple[Issue, ...]]:
-    """The server, or None and the reason why it is left out."""
+    """Return the server, or None and the reason why it is left out."""
     if is_ullage(entry.values):
         said = f"server `{entry.name}` is Ullage itself and is skipped"
         return None, (page.issue("note", said, entry.path, server=entry.name),)
@@ -92,7 +89,7 @@ def server_of(page: Page, entry: Entry) -> tuple[Server | None, tuple[Issue, ...
 
 
 def _launch(page: Page, written: Mapping[str, Any]) -> str:
-    """Hash of what an entry starts or connects to, as it is written: variables stand in it unexpanded."""
+    """Return a hash of what an entry starts or connects to, as written, with variables unexpanded."""
     folder = written.get("directory")
     parts = [
         written.get("transport"),
@@ -132,7 +129,7 @@ def _unready(page: Page, entry: Entry, found: list[Expanded]) -> tuple[Issue, ..
 
 
 def unresolved(page: Page, what: str, path: tuple[str, ...], found: Sequence[Expanded]) -> tuple[Issue, ...]:
-    """Why this is left out: variables that nobody has set, or that only another program knows."""
+    """Return why an entry is left out: variables that are not set, or that only another program can fill in."""
     unset = dict.fromkeys(name for one in found for name in one.unset)
     foreign = dict.fromkeys(name for one in found for name in one.foreign)
     said = list[tuple[str, str]]()
@@ -148,8 +145,8 @@ def unresolved(page: Page, what: str, path: tuple[str, ...], found: Sequence[Exp
 
 
 def _unusable(page: Page, entry: Entry, values: Mapping[str, Any]) -> tuple[Issue, ...]:
-    """What a library would refuse later, in words that might repeat a secret."""
-    if not page.expands:  # whether an address is one shows when its variables are replaced
+    """Report values that a library would refuse later, in messages that might repeat a secret."""
+    if not page.expands:  # an address can only be checked once its variables are replaced
         return ()
     url, headers = values.get("url"), cast("Mapping[str, str]", values.get("headers", {}))
     said = list[tuple[str, str]]()
@@ -181,7 +178,8 @@ def _transport(url: str | None) -> Transport:
 
 
 def launch_fault(values: Mapping[str, Any]) -> str | None:
-    """Why nothing could be started or reached by this entry, whatever its variables are."""
+    """Return why nothing could be started or reached by this entry, whatever its variables are; None if there is no
+    reason."""
     transport, has_command, has_url = values.get("transport"), "command" in values, "url" in values
     if has_command and has_url:
         return "has both `command` and `url`"
@@ -195,7 +193,7 @@ def launch_fault(values: Mapping[str, Any]) -> str | None:
 
 
 def is_ullage(values: Mapping[str, Any]) -> bool:
-    """Whether it would start this very program as a gateway, which would then call itself without end."""
+    """Return whether the entry starts Ullage itself as a gateway, which would then call itself without end."""
     command, arguments = str(values.get("command", "")), cast("tuple[str, ...]", values.get("arguments", ()))
     words = [word for argument in arguments for word in argument.split()]
     if _ULLAGE.fullmatch(_last(command)):
@@ -216,7 +214,7 @@ Path = tuple[str, ...]
 
 @dataclass(slots=True)
 class Findings:
-    """What is met on the way through one file."""
+    """The problems found while reading one file."""
 
     page: Page
     issues: list[Issue] = field(default_factory=list[Issue])
@@ -227,14 +225,14 @@ class Findings:
         self.issues.append(replace(issue, options=options))
 
     def table(self, document: Table, path: Path) -> Table:
-        """The table at the end of the path, empty where there is none."""
+        """Return the table at the end of the path; an empty one if there is none."""
         if path[-1] in document and not isinstance(document[path[-1]], dict):
             self.error(f"`{dotted(path)}` must be a table, and is {described(document[path[-1]])}", path)
             return {}
         return cast("Table", document.get(path[-1], {}))
 
     def keys(self, table: Table, path: Path, keys: Sequence[Key], known: Sequence[str] = ()) -> dict[str, Any]:
-        """What fits, under the names it has in the code; what does not fit is reported."""
+        """Return the valid values under the names of the fields; report invalid ones."""
         found, by_name = dict[str, Any](), {key.name: key for key in keys}
         for name, value in table.items():
             key = by_name.get(name)
@@ -262,7 +260,7 @@ class Findings:
         self.error(f"`{dotted(path)}` must be {wanted}{is_now}", path, hint, CHOICES.get(wanted, ()))
 
     def named(self, document: Table, path: Path) -> Iterator[tuple[Path, Table]]:
-        """The tables whose names the user chose."""
+        """Yield the tables whose names the user chose."""
         for name in (table := self.table(document, path)):
             place = (*path, name)
             if not isinstance(table[name], dict):
@@ -284,14 +282,14 @@ _MEGABYTE = 1_000_000
 
 
 def sample_shop() -> DatabaseSettings:
-    """What a flag adds, for whoever has no database at hand."""
+    """Return the sample shop, which a flag adds for users without a database of their own."""
     return DatabaseSettings(name="shop", url=SAMPLE, description="A sample shop: customers, products, orders.")
 
 
 def database_of(
     page: Page, path: tuple[str, ...], values: Mapping[str, Any]
 ) -> tuple[DatabaseSettings | None, tuple[Issue, ...]]:
-    """The database, or None and the reason why it is left out. `values` have the names of the fields."""
+    """Return the database, or None and the reason why it is left out. The keys of `values` are names of fields."""
     written = cast("str", values["url"])
     expanded = page.expand(written)
     missing = unresolved(page, f"source `{path[-1]}`", path, [expanded])
@@ -329,7 +327,7 @@ def _plain(page: Page, path: tuple[str, ...], written: str) -> tuple[Issue, ...]
 
 
 _KEYS = ("key", "api_key", "apikey", "token", "secret", "password")
-"""What people would call a key, if it might stand here."""
+"""Names that people would give to an API key if it could be written here."""
 _SECRET_HEADER = re.compile(r"authorization|cookie|.*(?:key|token|secret).*", re.IGNORECASE)
 _SECRET_ADDRESS = re.compile(r"://[^/@\s]+@|[?&](?:api[_-]?)?key=", re.IGNORECASE)
 _KINDS: Mapping[str, WireKind] = {name: one.kind for name, one in BUILT_IN.items()}
@@ -341,7 +339,7 @@ _HINT = 'set a variable, and name it: key_env = "MY_KEY"'
 
 
 def read_provider(findings: Findings, path: Path, table: Table) -> ProviderSettings | None:
-    """The provider; None where it is left out, with the reason among the findings."""
+    """Return the provider, or None if it is left out, with the reason added to the findings."""
     before = len(findings.issues)
     values = findings.keys({name: one for name, one in table.items() if name not in _KEYS}, path, PROVIDER)
     _refuse_keys(findings, path, table)
@@ -398,23 +396,23 @@ def _providers_expanded(findings: Findings, text: str, found: list[Expanded]) ->
 
 FILES = ("models.json", "policies.json")
 _MODELS = ("aliases", "models")
-"""Of a policy's tables, those that stand in `models.json`."""
+"""The tables of a policy that belong in `models.json`."""
 
 Place = Callable[[Sequence[str]], str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documents:
-    """A policy as it is written."""
+    """A policy as written, before it is interpreted."""
 
     tables: Table
     """`aliases`, `models`, `routing`, …"""
     place: Place = field(compare=False)
-    """File and line of a key."""
+    """Return the file and line of a key."""
 
 
 def of_tables(page: Page, table: Table) -> Documents | None:
-    """What the table `[delegate]` has of a policy; None for nothing."""
+    """Return the parts of a policy in the table `[delegate]`; None if there are none."""
     known = {key.name: table[key.name] for key in POLICY if key.name in table}
     if not known:
         return None
@@ -422,7 +420,7 @@ def of_tables(page: Page, table: Table) -> Documents | None:
 
 
 def of_files(models: Page, policies: Page) -> tuple[Documents | None, tuple[Issue, ...]]:
-    """The two files as one; None and the reason where they cannot be read."""
+    """Return the two files as one policy, or None and the reason why they cannot be read."""
     issues, tables = list[Issue](), dict[str, object]()
     for page in (models, policies):
         try:
@@ -447,7 +445,7 @@ def _at(page: Page, line: int | None) -> str | None:
 
 
 def joined(tables: Documents | None, files: Documents | None) -> Documents | None:
-    """The tables before the files, entry by entry."""
+    """Return the tables and the files combined entry by entry; the tables take precedence."""
     if tables is None or files is None:
         return tables or files
     both = {name: _over(tables.tables.get(name), files.tables.get(name)) for name in {**files.tables, **tables.tables}}
@@ -467,8 +465,8 @@ def _over(above: object, below: object) -> object:
 
 
 def judged(documents: Documents, source: str, today: date) -> "tuple[Policy, tuple[Issue, ...]]":
-    """The policy, with an error for each thing that cannot be read and a note for each that cannot be meant."""
-    # Loading it takes a while, and most settings have no policy.
+    """Return the policy, with an error for each unreadable part and a note for each that makes no sense."""
+    # Importing it takes a while, and most settings have no policy.
     from ullage.delegate import lint, read_policy
 
     models = {name: one for name, one in documents.tables.items() if name in _MODELS}

@@ -1,13 +1,13 @@
 """The settings of one file, and the restrictions that a project's file may make.
 
-One value for each, so that which of them decides can be told without reading anything (see `combining`).
+A `Layer` contains the values of one file, flag or variable, so that precedence can be decided without reading anything
+(see `merge_layers`).
 
-What a project file may say: restrictions before it is approved, and never some keys.
-
-`restrictions_of` reduces a layer of a pending file to what can only hold back more: denied, asked-for, hidden and
-disabled tools and servers, and lower budgets. `without_user_only_keys` removes from an approved file what only the
-user's own settings decide. `restricted_rules`, `restricted_results` and `restricted_database` apply the restrictions
-of project files to the user's own servers and databases. Nothing is read here.
+A project file may only restrict before it is approved, and may never set some keys. `restrictions_of` reduces the layer
+of a pending file to what can only restrict further: denied, asked-for, hidden and disabled tools and servers, and lower
+budgets. `without_user_only_keys` removes from an approved file the keys that only the user's own settings may set.
+`restricted_rules`, `restricted_results` and `restricted_database` apply the restrictions of project files to the user's
+own servers and databases. Nothing is read here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +40,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegation:
+    """The settings of delegation in one file."""
+
     is_mentioned: bool = False
     conf: str | None = None
     """The absolute path of the folder with a policy's two files."""
@@ -48,31 +50,33 @@ class Delegation:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     """By dotted key."""
     providers: dict[str, ProviderSettings | None] = field(default_factory=dict[str, "ProviderSettings | None"])
-    """None for one that is left out: its name is taken, it does not fall back to a lower place."""
+    """None for a server that is left out: its name stays taken, so that no lower layer replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """What decides in another program's JSON file, which also holds histories and counters."""
+    """The relevant parts of another program's JSON file, which also contains histories and counters."""
 
     parts: str = field(repr=False)
-    """Its tables of servers and permissions, as one text. It may hold secrets."""
+    """Its tables of servers and permissions, as one text. May contain secrets."""
     folders: tuple[str, ...] = ()
-    """Folders for which it has entries of their own."""
+    """Folders for which it has separate entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
+    """The settings of one file, of one flag or of one variable."""
+
     source: str
-    """For people: `--mode`, `ULLAGE_MODE`, a file's path."""
+    """The name for display: `--mode`, `ULLAGE_MODE`, a file's path."""
     values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     """By dotted key, such as `gateway.mode`."""
     servers: Mapping[str, Server | None] = field(default_factory=dict[str, "Server | None"])
-    """None for one that is left out: its name is taken, it does not fall back to a lower place."""
+    """None for a server that is left out: its name stays taken, so that no lower layer replaces it."""
     handling: Mapping[str, ServerResults] = field(default_factory=dict[str, ServerResults])
-    """What is said of these servers' results."""
+    """Settings of the results of these servers."""
     databases: Mapping[str, DatabaseSettings | None] = field(default_factory=dict[str, "DatabaseSettings | None"])
-    """None for one that is left out, as with servers."""
+    """None for a database that is left out, as with servers."""
     delegation: Delegation = field(default_factory=Delegation)
     retrieves: Mapping[str, Folders] = field(default_factory=dict[str, Folders])
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -82,25 +86,25 @@ class Layer:
     include: tuple[str, ...] = ()
     issues: tuple[Issue, ...] = ()
     is_foreign: bool = False
-    """Whether it is another program's file."""
+    """Whether the layer is another program's file."""
     is_project: bool = False
-    """Whether it came with a project: it may hold back more, and lifts nothing."""
+    """Whether the file came with a project: it may restrict further, and removes no restriction."""
     withheld: Withheld = field(default_factory=Withheld)
-    """What it holds back of servers, its own and those that stand elsewhere."""
+    """Restrictions on servers, its own and those configured elsewhere."""
     is_pending: bool = False
-    """Whether it is a project's file that the user has not approved: only its restrictions are in it."""
+    """Whether this is a project's file that the user has not approved: the layer contains only its restrictions."""
     database_limits: Mapping[str, DatabaseSettings] = field(default_factory=dict[str, DatabaseSettings], repr=False)
-    """Databases of a pending file, by name: none is opened, their limits and masks bind the user's own."""
+    """Databases of a pending file, by name: none is opened, but their limits and masks apply to the user's own."""
     is_bound_to_folder: bool = False
-    """Whether what it says depends on the working folder."""
+    """Whether the content depends on the working folder."""
     is_unread: bool = False
-    """Whether there was a text that nobody could make sense of."""
+    """Whether the file contained a text that could not be understood."""
     client_file: ClientFile | None = field(default=None, repr=False, compare=False)
-    """For another program's JSON file."""
+    """Set for another program's JSON file."""
 
     @property
     def is_users(self) -> bool:
-        """Whether the user wrote it for Ullage."""
+        """Whether the user wrote the layer for Ullage."""
         return not (self.is_foreign or self.is_project)
 
 
@@ -117,12 +121,12 @@ USER_ONLY_SERVER_KEYS = {
     "inherit_env": "it would hand your variables to the server",
     "definition_changes": "it would let changed tools pass unseen",
 }
-"""The same for the keys of a server."""
+"""Keys of a server that are never read from a project's file, with the reason."""
 _RESTRICTING_VALUES = ("own.ask", "own.deny", "own.hidden", "results.budget")
 
 
 def restrictions_of(layer: Layer) -> Layer:
-    """The layer of a pending file: nothing but its restrictions, and none of its problems."""
+    """Return the layer of a pending file: only its restrictions, and none of its problems."""
     values = {key: layer.values[key] for key in _RESTRICTING_VALUES if key in layer.values}
     if layer.values.get("search.learn") is False:
         values["search.learn"] = False
@@ -151,7 +155,8 @@ def _holding_back(rules: Rules) -> Rules:
 
 
 def without_user_only_keys(layer: Layer) -> Layer:
-    """The layer of an approved project file without what only the user's own settings decide, each reported."""
+    """Return the layer of an approved project file without the keys that only the user's own settings may set. Each is
+    reported."""
     issues = [_ignored(layer, key, why) for key, why in USER_ONLY_VALUES.items() if key in layer.values]
     issues += [_ignored(layer, f"http.tokens.{name}", "it decides who may connect") for name in layer.tokens]
     servers = dict[str, Server | None]()
@@ -194,7 +199,7 @@ def _ignored(layer: Layer, key: str, why: str) -> Issue:
 
 
 def restricted_rules(server: Server, project: Sequence[Layer]) -> Rules:
-    """The rules of a user's server, with all that project files hold back of it."""
+    """Return the rules of a user's server with the restrictions of all project files."""
     names = names_of(server.name, [layer.withheld for layer in project])
     parts = [
         replace(layer.withheld, rules={name: _holding_back(rules) for name, rules in layer.withheld.rules.items()})
@@ -209,14 +214,14 @@ def restricted_rules(server: Server, project: Sequence[Layer]) -> Rules:
 
 
 def is_switched_off(server: Server, layer: Layer) -> bool:
-    """Whether a project file disables a user's server."""
+    """Return whether a project file disables a user's server."""
     own = layer.servers.get(server.name)
     names = names_of(server.name, [layer.withheld])
     return bool(own is not None and own.disabled) or not names.isdisjoint(layer.withheld.off)
 
 
 def lower_budget(first: int | None, second: int | None) -> int | None:
-    """The lower of two budgets in tokens, where 0 is no limit and None is not said."""
+    """Return the lower of two budgets in tokens, where 0 is no limit and None is not set."""
     limits = [one for one in (first, second) if one]
     if limits:
         return min(limits)
@@ -226,12 +231,12 @@ def lower_budget(first: int | None, second: int | None) -> int | None:
 def restricted_results(
     said: ServerResults | None, ceiling: int, project: Iterable[ServerResults]
 ) -> ServerResults | None:
-    """How results of a user's server are handled, with the lower budgets of project files.
+    """Return how results of a user's server are handled, with the lower budgets of project files.
 
     Args:
-        said: what the user's own settings say of the server.
-        ceiling: the budget of all results, 0 for no limit.
-        project: what project files say of the server.
+        said: The user's own settings of the server.
+        ceiling: The budget of all results, 0 for no limit.
+        project: The settings of the server in project files.
     """
     own = said or ServerResults()
 
@@ -247,7 +252,7 @@ def restricted_results(
 
 
 def restricted_database(database: DatabaseSettings, project: Iterable[DatabaseSettings]) -> DatabaseSettings:
-    """A user's database with the masks and the lower limits of project files. A default limit says nothing."""
+    """Return a user's database with the masks and the lower limits of project files. Default limits are ignored."""
     for other in project:
         tokens = [most for most in (database.max_tokens, other.max_tokens) if most is not None]
         lower = {

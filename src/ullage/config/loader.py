@@ -1,12 +1,12 @@
 """Loads the settings from flags, variables and files, and watches the files for changes.
 
-The flags, the variables and every file, highest first, joined and checked. Which files those are, `reading` knows.
+Flags, variables and every file are joined, highest precedence first, and checked. `read_files` decides which files are
+read. If an encoder is configured but not installed, the static table that comes with the package is used and a
+problem is reported; the caller passes what is missing.
 
-Then the one that comes with the package holds, and that is said. What is installed is told by whoever calls.
-
-Looks at the files' stamps every so often; no dependency, and it works on every file system. A burst of changes, as
-editors make when they save by renaming, is one change: it is told when the files have been still for a moment. A bad
-edit keeps the settings as they were.
+`watch` compares the files' stamps at intervals: it needs no dependency and works on every file system. A burst of
+changes, as made by editors that save by renaming, is reported as one change, once the files have been unchanged for a
+moment. After an invalid edit the previous settings stay in force.
 """
 
 import re
@@ -37,7 +37,8 @@ __all__ = ["Flags", "Loaded", "Reload", "Reloading", "examine", "installed", "lo
 
 
 def installed(search: Search, lacking: Sequence[str], place: str) -> tuple[Search, tuple[Issue, ...]]:
-    """How tools can be ranked where an encoder lacks these, and what is to be said; `place` decided it."""
+    """Return the search settings that can be used without the modules in `lacking`, and notes about it. `place` is the
+    source of the setting."""
     if search.index != "encoder" or not lacking:
         return search, ()
     missing = " and ".join(f"`{one}`" for one in lacking)
@@ -53,56 +54,58 @@ def installed(search: Search, lacking: Sequence[str], place: str) -> tuple[Searc
 
 
 _DELEGATE = {"delegate.log_level": LEVEL, "delegate.cost_alert": MONEY, "delegate.usage_export": TEXT}
-"""What only variables say."""
+"""Settings that only variables can set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """What was said on the command line; None for what was not."""
+    """Values of the command line's flags; None for those not given."""
 
     config: Path | None = None
-    """Read instead of the project's and the user's file."""
+    """The file read instead of the project's and the user's file."""
     include: tuple[Path, ...] = ()
-    """Other programs' files, before those that the settings include."""
+    """Other programs' files, which precede those that the settings include."""
     store: str | None = field(default=None, repr=False)
     model: str | None = None
     mode: str | None = None
     sample: bool = False
-    """Whether the sample shop is to be there as a source `shop`."""
+    """Whether to add the sample shop as a source `shop`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
+    """The settings together with what was found while loading them: issues, sources of values, and files to watch."""
+
     settings: Settings
-    """Where there are errors: what could be read in spite of them, to be shown and not to be used."""
+    """The merged settings. If there are errors: the part that could be read, for display only."""
     issues: tuple[Issue, ...]
     stamps: Stamps = field(repr=False)
-    """Every file that was read or looked for, as it was just before."""
+    """Stamps of every file that was read or looked for, taken just before reading."""
     why: Mapping[str, str]
-    """Dotted key (`gateway.mode`, `servers.github`) to what decided it: a flag, a variable, a file, `default`."""
+    """Source of each dotted key (`gateway.mode`, `servers.github`): a flag, a variable, a file, or `default`."""
     unread: tuple[str, ...] = ()
-    """Files that are there but could not be understood."""
+    """Files that exist but could not be parsed."""
     pending: tuple[PendingFile, ...] = ()
-    """Project files that the user has not approved, and which do no more than restrict."""
+    """Project files that the user has not approved and that therefore only restrict."""
     records: frozenset[Path] = frozenset()
     """Among `stamps`, the files in which approvals are kept."""
     in_use: Mapping[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
     """Approved project files as they were used, by identity."""
     variables: frozenset[str] = frozenset()
-    """Names of the variables that were looked up, set or not."""
+    """Names of the variables that were looked up, whether set or not."""
     is_bound_to_folder: bool = False
     """Whether the settings differ from one working folder to another."""
     client_files: Mapping[Path, ClientFile] = field(default_factory=dict[Path, ClientFile], repr=False)
-    """What decides in the JSON files of other programs, by path."""
+    """The relevant parts of other programs' JSON files, by path."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Settings files: those that are there and those that may come."""
+        """Settings files: those that exist and those that may be created later."""
         return tuple(path for path in self.stamps if path not in self.records)
 
     @property
     def pending_issues(self) -> tuple[Issue, ...]:
-        """What is said of project files that wait for approval, one issue each."""
+        """One issue for each project file that waits for approval."""
         return tuple(issue for issue in self.issues if issue.key == PENDING_KEY)
 
     @property
@@ -111,7 +114,17 @@ class Loaded:
 
 
 def load(flags: Flags, environment: Mapping[str, str], directory: Path, *, places: Places | None = None) -> Loaded:
-    """The settings; raises `BadConfiguration` with all that is wrong where they cannot be used."""
+    """Load the settings.
+
+    Args:
+        flags: Values of the command line's flags.
+        environment: The variables that settings may name.
+        directory: The working folder.
+        places: The user's own folders; None for those of the platform.
+
+    Raises:
+        BadConfiguration: The settings cannot be used; the error lists everything that is wrong.
+    """
     loaded = examine(flags, environment, directory, places=places)
     if loaded.errors:
         raise refusal(loaded.errors)
@@ -128,16 +141,16 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
     is_review: bool = False,
     replaced: Mapping[Path, bytes] | None = None,
 ) -> Loaded:
-    """The same without raising: for saying what is wrong.
+    """Load the settings without raising, to report what is wrong.
 
     Args:
-        flags: what was said on the command line.
-        environment: the variables that settings may name.
-        directory: the working folder.
-        places: the user's own folders.
-        before: what this process uses now. An approved project file that has changed since stays in use as it was.
-        is_review: whether pending files are read with everything they include, for a person to review them.
-        replaced: contents that are taken in place of those of files of the user's own, to see what they would do.
+        flags: Values of the command line's flags.
+        environment: The variables that settings may name.
+        directory: The working folder.
+        places: The user's own folders.
+        before: The settings in use by this process. An approved project file that changed since keeps its old content.
+        is_review: Whether pending files are read with everything they include, for a person to review them.
+        replaced: Contents used in place of the user's own files, to see their effect.
     """
     environment = RecordingEnvironment(environment)
     reading = Reading(
@@ -150,7 +163,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
     )
     spoken = list(_spoken(flags, environment))
     files = list(reading.layers(_named_file(flags, environment), flags.include))
-    # Last, so that a database of one's own comes before it, and one that is called `shop` in place of it.
+    # Last, so that a configured database precedes it, and one that is called `shop` replaces it.
     sample = [Layer(source=SAMPLE_SOURCE, databases={"shop": sample_shop()})] if flags.sample else []
     layers = [*spoken, *files, *sample]
     today = datetime.now(UTC).date()
@@ -176,10 +189,10 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
 
 
 def review(path: Path, environment: Mapping[str, str], directory: Path, *, places: Places | None = None) -> PendingFile:
-    """A project file with what it would do, for a person to approve it.
+    """Read a project file with its effects, for a person to approve it.
 
     Raises:
-        UnreadableFile: there is no such file, or it cannot be read.
+        UnreadableFile: The file does not exist or cannot be read.
     """
     folder = directory.absolute() / path
     if folder.name in POLICY_FILES and not folder.is_dir():
@@ -200,7 +213,7 @@ def _named_file(flags: Flags, environment: Mapping[str, str]) -> Path | None:
 
 
 def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
-    """What flags and variables say, one layer each."""
+    """Yield the layers of flags and variables, one each."""
     tables = {"gateway": GATEWAY, "results": RESULTS, "store": STORE_KEYS}
     kinds = {f"{table}.{key.name}": key.kind for table, keys in tables.items() for key in keys} | _DELEGATE
     said = (
@@ -228,7 +241,7 @@ def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
 
 
 def _meant(text: str, kind: Kind) -> object:
-    """A flag and a variable are always texts."""
+    """Parse a flag or a variable, which are always texts."""
     if kind.nature != "a number" or not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text, re.ASCII):
         return text
     return float(text) if "." in text else int(text)
@@ -252,7 +265,11 @@ def _unknown_models(settings: Settings, why: Mapping[str, str]) -> Iterator[Issu
 
 
 def read_tokens(tokens: Sequence[Token], environment: Mapping[str, str]) -> dict[str, str]:
-    """The bearer tokens by name, for serving over HTTP; raises `BadConfiguration` for one that is not there."""
+    """Return the bearer tokens by name, for serving over HTTP.
+
+    Raises:
+        BadConfiguration: A token is not set, not readable, empty, or equal to another one.
+    """
     found = dict[str, str]()
     for token in tokens:
         value = _token(token, environment)
@@ -274,18 +291,19 @@ def _token(token: Token, environment: Mapping[str, str]) -> str:
 
 
 _LONGEST_BURST = 20
-"""So many moments a file may go on changing before it is told anyhow."""
+"""Number of `settle` intervals for which files may keep changing before the change is reported anyway."""
 
 
 async def watch(seen: Stamps, *, interval: float = 1.0, settle: float = 0.2) -> AsyncGenerator[frozenset[Path], None]:
-    """The files that changed since they were `seen`, each time some have: edited, replaced, created or deleted."""
+    """Yield the files that changed since the stamps in `seen`, each time some have been edited, replaced, created or
+    deleted."""
     while True:
         found, seen = await _next(seen, interval, settle)
         yield found
 
 
 async def _next(seen: Stamps, interval: float, settle: float) -> tuple[frozenset[Path], Stamps]:
-    """What changes next, and the stamps after it."""
+    """Wait for the next change; return the changed files and the stamps after it."""
     while True:
         await anyio.sleep(interval)
         now = await _still(seen, settle)
@@ -296,7 +314,7 @@ async def _next(seen: Stamps, interval: float, settle: float) -> tuple[frozenset
 
 
 async def _still(seen: Stamps, settle: float) -> Stamps:
-    """The stamps once they stop changing."""
+    """Return the stamps once they stop changing."""
     now = await _look(seen)
     for _ in range(_LONGEST_BURST if changed(seen, now) else 0):
         await anyio.sleep(settle)
@@ -313,12 +331,12 @@ async def _look(files: Stamps) -> Stamps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reload:
-    """What came of a change that matters."""
+    """The outcome of a relevant change."""
 
     loaded: Loaded
-    """The settings in force from now on: the new ones, or the old where `refused`."""
+    """The settings in force from now on: the new ones, or the old ones if `refused` is set."""
     refused: tuple[Issue, ...] = ()
-    """Why the change was not taken over; empty where it was."""
+    """Why the change was rejected; empty if it was not."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -327,13 +345,14 @@ class Reloading:
 
     loaded: Loaded
     again: Callable[[Loaded], Loaded]
-    """Reads everything anew without raising, given what is in use now; runs in a thread."""
+    """Reads all settings again without raising, given those in use now; runs in a thread."""
     interval: float = 1.0
     settle: float = 0.2
     _refused: tuple[Issue, ...] = field(default=(), init=False)
 
     async def changes(self) -> AsyncGenerator[Reload, None]:
-        """Each change that matters. A refusal is told once, however often the file is saved with the same fault."""
+        """Yield each relevant change. A rejection is reported once, however often the file is saved with the same
+        error."""
         seen = self.loaded.stamps
         while True:
             await _next(seen, self.interval, self.settle)
@@ -351,8 +370,8 @@ class Reloading:
                 yield told
 
     def _taken(self, fresh: Loaded) -> Reload | None:
-        # Errors, and files of other programs that nobody could read just now: their servers must not vanish
-        # for a typo.
+        # Reject errors, and files of other programs that cannot be read at the moment: their servers must not vanish
+        # because of a typing error.
         unread = (issue for issue in fresh.issues if issue.severity == "problem" and issue.file in fresh.unread)
         refused = (*fresh.errors, *unread)
         before, self._refused = self._refused, refused

@@ -1,17 +1,18 @@
 """Merges the settings of all files into one, by precedence.
 
-Other programs' files hold back tools and whole servers, wherever the server stands. Only the user's own
-`ullage.toml` lifts that, by saying so: `allow` for a tool, `disabled = false` for a server. One that came with a
-project is bound by the user's as by the others. What a project's files hold back of a user's server, nothing lifts.
+The first layer that sets a value decides it. A server, a database, a client's profile and a token are each taken as a
+whole, all other settings key by key. If a server is in two places, the higher is used and a note says so; restrictions
+from the other file still apply. A project's file never replaces a server, a database or folders of the user's by their
+name, and never raises a budget that the user set; it can only restrict them (see `layers`).
 
-The first that says it. A server, a database, a client's profile and a token are each decided as a whole, the other
-settings key by key. Where a server stands in two places the higher wins and that is noted; what another file held back
-stays held back (see `holding`). A project's file never replaces a server, a database or folders of the user's by their
-name, and never raises a budget that the user set; it can only restrict them (see `restricting`).
+Other programs' files restrict tools and whole servers, wherever the server is configured. Only the user's own
+`ullage.toml` removes such a restriction, explicitly: `allow` for a tool, `disabled = false` for a server. A server that
+came with a project is bound by the restrictions of the user's file and of the others. Restrictions that a project's
+files place on a user's server cannot be removed.
 
-A policy and a provider are each taken whole from the highest place that has one, budgets key by key. A project's file
-changes no provider of the user's, sends none of the user's variables anywhere unless the user's own file names them,
-and lifts no budget: not by a larger one, nor by prices that make calls look cheap.
+A policy and a provider are each taken as a whole from the highest layer that has one, budgets key by key. A project's
+file changes no provider of the user's, sends none of the user's variables anywhere unless the user's own file names
+them, and removes no budget: neither by a larger one nor by prices that make calls look cheap.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ __all__ = ["DEFAULT", "SAMPLE_SOURCE", "Combined", "combine", "combined_delegati
 
 
 def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[Server, tuple[Issue, ...]]:
-    """The server with all that any of the layers holds back of it, and what is to be said of that."""
+    """Return the server with the restrictions of every layer, and notes about them."""
     project = [] if winner.is_project else [layer for layer in layers if layer.is_project]
     others = layers if winner.is_project else [layer for layer in layers if not layer.is_project]
     names = names_of(server.name, [layer.withheld for layer in layers])
@@ -70,7 +71,8 @@ def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[S
 
 def _bound(server: Server, names: frozenset[str], winner: Layer, layers: Sequence[Layer]) -> Rules:
     foreign = [layer.withheld for layer in layers if layer.is_foreign]
-    # Joined first, and only then set against the user's own: what one file wants must not excuse what another denies.
+    # Joined first, and only then combined with the user's own: one file's list of wanted tools must not override
+    # another's denial.
     held = rules_of(server.name, names, foreign, home=winner.withheld)
     if winner.is_foreign:
         return narrower(server.rules, held)
@@ -81,7 +83,7 @@ def _bound(server: Server, names: frozenset[str], winner: Layer, layers: Sequenc
 
 
 def _switched_off(name: str, names: frozenset[str], winner: Layer, layers: Sequence[Layer]) -> Iterator[Layer]:
-    """The layers that switch it off."""
+    """Yield the layers that switch the server off."""
     is_lifted = any(layer.is_users and name in layer.withheld.on for layer in layers)
     for layer in layers:
         own = layer.servers.get(name)
@@ -95,7 +97,7 @@ def _switched_off(name: str, names: frozenset[str], winner: Layer, layers: Seque
 def _excludes(layer: Layer, names: frozenset[str], winner: Layer) -> bool:
     permissions = layer.withheld.permissions
     declined = permissions.declined if permissions and winner.source.endswith(".mcp.json") else ()
-    # What a file says of its own servers is in them already, under names that are not folded.
+    # A file's restrictions on its own servers are already part of them, under names that are not folded.
     off = frozenset[str]() if layer is winner else layer.withheld.off
     return not names.isdisjoint((*off, *declined))
 
@@ -169,7 +171,7 @@ def _price_notes(policy: "Policy", layer: Layer) -> Iterator[Issue]:
 
 
 def _budgets(layers: Sequence[Layer]) -> dict[Scope, Budget]:
-    """The user's, made smaller where a project says so."""
+    """Return the user's budgets, lowered by those of projects."""
     found = dict[Scope, Budget]()
     for layer in reversed(layers):
         for scope, budget in layer.delegation.budgets.items():
@@ -192,7 +194,7 @@ def _least(one: Budget, other: Budget) -> Budget:
 
 
 def _alerts(layers: Sequence[Layer]) -> Any:  # noqa: ANN401 - as its kind reads it
-    """The user's, to which a project adds; else the project's."""
+    """Return the user's alerts together with those of projects; None if there are none."""
     said = [
         (layer.is_project, layer.values["delegate.alerts"]) for layer in layers if "delegate.alerts" in layer.values
     ]
@@ -204,7 +206,8 @@ def _alerts(layers: Sequence[Layer]) -> Any:  # noqa: ANN401 - as its kind reads
 def combined_providers(
     layers: Sequence[Layer], why: dict[str, str]
 ) -> tuple[tuple[ProviderSettings, ...], tuple[Issue, ...]]:
-    """Those of every layer and those that are there without one, each as a whole from the highest that may have it."""
+    """Return the providers of every layer and the built-in ones, each as a whole from the highest layer that may define
+    it."""
     found, issues = dict[str, ProviderSettings | None](), list[Issue]()
     for layer in reversed(layers):
         for name, provider in layer.delegation.providers.items():
@@ -218,7 +221,7 @@ def combined_providers(
 
 
 def _fault(name: str, provider: ProviderSettings | None, layers: Sequence[Layer]) -> tuple[str, str] | None:
-    """Why one that came with a project may not be used."""
+    """Return why a provider that came with a project may not be used; None if it may."""
     if name in BUILT_IN or any(name in layer.delegation.providers for layer in layers if layer.is_users):
         return "a project's file does not change a provider of yours", "give it another name, or write it in your own"
     allowed = {one for layer in layers if layer.is_users for one in layer.values.get("delegate.project_keys", ())}
@@ -236,21 +239,23 @@ def _left_out(name: str, layer: Layer, why: str, hint: str) -> Issue:
 
 DEFAULT = "default"
 SAMPLE_SOURCE = "--sample"
-"""The layer of the sample shop, which gives way to any database of that name."""
+"""Source of the layer with the sample shop, which any database of that name replaces."""
 _KINDS = {"servers": "a server", "sources": "a source", "retrieve": "a collection of folders"}
 _ENDINGS = {"sources": "db", "retrieve": "texts"}
 
 
 @dataclass(frozen=True, slots=True)
 class Combined:
+    """The merged settings, with the source of each value."""
+
     settings: Settings
     why: Mapping[str, str]
-    """Dotted key to the place that decided it."""
+    """Source of each dotted key."""
     issues: tuple[Issue, ...]
 
 
 def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "") -> Combined:
-    """All layers, highest first, as one; `store` is where things live if nobody says."""
+    """Merge all layers, highest first. `store` is the URL of the store if none is set."""
     values, why = _decided(layers)
     _stay_off("search.learn", layers, values, why)
     servers, issues = _servers(layers, why)
@@ -297,7 +302,8 @@ def _decided(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _keep_budget(layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
-    """Lets a project's file lower the budget of results that the user set, and a pending one the default as well."""
+    """Allow a project's file to lower the budget of results that the user set, and a pending file to lower the default
+    as well."""
     key = "results.budget"
     users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
     approved = next(
@@ -317,7 +323,7 @@ def _keep_budget(layers: Sequence[Layer], values: dict[str, Any], why: dict[str,
 
 
 def _stay_off(key: str, layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
-    """What the user switched off, a project does not switch on."""
+    """Keep switched off what the user switched off: a project cannot switch it on."""
     users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
     if users is not None and not users.values[key]:
         values[key], why[key] = False, users.source
@@ -328,7 +334,7 @@ def _under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own(layers: Sequence[Layer], values: Mapping[str, Any]) -> Rules:
-    """Key by key, but for what may be called: there a project's file is bound by the user's."""
+    """Return the rules of Ullage's own tools, key by key. What may be called is also bound by the user's file."""
     decided = Rules(**_under("own.", values))
     project, user = (
         Rules(**_under("own.", _decided([layer for layer in layers if layer.is_project is from_project])[0]))
@@ -339,7 +345,7 @@ def _own(layers: Sequence[Layer], values: Mapping[str, Any]) -> Rules:
 
 
 def _by_ownership(layers: Sequence[Layer]) -> list[Layer]:
-    """The user's layers before those of projects, and the sample shop after all of them."""
+    """Sort the user's layers before those of projects, and the sample shop after all of them."""
     return sorted(layers, key=lambda layer: (layer.source == SAMPLE_SOURCE, layer.is_project))
 
 
@@ -352,7 +358,7 @@ def _whole(layers: Sequence[tuple[str, Mapping[str, Any]]], table: str, why: dic
 
 
 def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Server], tuple[Issue, ...]]:
-    """By name; the layer that wins a name is written to `why`."""
+    """Return the servers by name; the source of each is recorded in `why`."""
     taken, found, issues = dict[str, Layer](), dict[str, Server](), list[Issue]()
     for layer, name, server in _entries(_by_ownership(layers)):
         winner = taken.setdefault(name, layer)
@@ -370,7 +376,7 @@ def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Se
 
 
 def _without_taken_prefix(server: Server, layer: Layer, layers: Sequence[Layer]) -> tuple[Server, tuple[Issue, ...]]:
-    """A project's server does not name its tools as a server of the user's does, nor without any prefix."""
+    """Ignore the prefix of a project's server if it is that of a user's server, or empty."""
     if not layer.is_project:
         return server, ()
     users = [one for other in layers if not other.is_project for one in other.servers.values() if one is not None]
@@ -391,7 +397,8 @@ def _entries(layers: Sequence[Layer]) -> Iterator[tuple[Layer, str, Server | Non
 def _handling(
     servers: Mapping[str, Server], layers: Sequence[Layer], why: Mapping[str, str], ceiling: int
 ) -> dict[str, ServerResults]:
-    """What the place that has a server says of its results, with the lower budgets of project files."""
+    """Return the settings of results from the layer that defines each server, with the lower budgets of project
+    files."""
     found = dict[str, ServerResults]()
     for name in servers:
         home = next(layer for layer in layers if layer.source == why[f"servers.{name}"] and name in layer.servers)
@@ -406,7 +413,7 @@ def _handling(
 
 
 def _databases(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, DatabaseSettings], tuple[Issue, ...]]:
-    """By name, in the order of the files."""
+    """Return the databases by name, in the order of the files."""
     taken, found, issues = dict[str, Layer](), dict[str, DatabaseSettings](), list[Issue]()
     for layer in _by_ownership(layers):
         for name, database in layer.databases.items():
@@ -432,7 +439,7 @@ def _bound_to_user(database: DatabaseSettings, winner: Layer, layers: Sequence[L
 
 
 def _clashes(tables: Mapping[str, Mapping[str, object]], why: Mapping[str, str]) -> Iterator[Issue]:
-    """Each of them stands behind the gateway under its name, whatever it is."""
+    """Report names used twice: every source is published by the gateway under its name, whatever its kind."""
     for (table, here), (other, there) in combinations(tables.items(), 2):
         for name in here.keys() & there.keys():
             first, second = why[f"{table}.{name}"], why[f"{other}.{name}"]

@@ -1,21 +1,21 @@
 """Reads tool permissions of other programs into allow, ask and deny rules.
 
-Its settings name a tool `mcp__server__tool`, or a whole server `mcp__server`, under `permissions.deny` and
-`permissions.ask`, and the servers of a project's `.mcp.json` that a person declined. What it allows without asking is
-not taken over: that is between it and whoever sits there.
+Claude Code's settings name a tool `mcp__server__tool`, or a whole server `mcp__server`, under `permissions.deny` and
+`permissions.ask`, and the servers of a project's `.mcp.json` that a person declined. Tools that it allows without
+asking are not taken over: that decision applies to that program and its user.
 
-Ullage never widens what a client may do: a tool that its file leaves out is denied, one that must be asked for is
-asked for. Where other programs say what they want, names are taken to the letter; where they say what they do not
-want, a star is any text, which can only hold back more.
+Ullage never permits more than a client's file does: a tool that the file leaves out is denied, and one that needs
+consent there needs it here. In lists of wanted tools, names are taken literally; in lists of unwanted tools, a star
+matches any text, which can only restrict more.
 
-Each file's part is one value; here those that speak of one server are found, by every name it goes by, and joined.
-Which file's server is used, and who may lift what is held back, is decided in `layer`.
+The restrictions of each file are one `Withheld` value. Functions here find those that concern one server, by every name
+it has, and join them. `merge_layers` decides which file's server is used, and which settings may lift restrictions.
 
-Other programs allow any name; here it must be able to stand in a tool's name. Rules written elsewhere name the server
-as that program spells it, so names are compared folded, never as they were made to fit.
+Other programs allow any name; Ullage's must be valid in a tool's name. Rules in other files use that program's spelling
+of the server, so names are compared in folded form, not in the form that Ullage gave them.
 
-Every name that can be read counts: one item nobody understands must not undo the others. A list that was not
-understood whole is remembered, so that somebody is told. What a list means is its reader's matter.
+Every readable name counts: one invalid item does not cancel the others. A list with unreadable items is recorded, so
+that it can be reported. The readers of each format decide what a list means.
 """
 
 import re
@@ -52,13 +52,13 @@ __all__ = [
 
 @dataclass(slots=True)
 class Lists:
-    """One document, and the places in it that could not be read whole."""
+    """A document, and the places in it that could not be read completely."""
 
     document: object = field(repr=False)
     unclear: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
 
     def names(self, *path: str) -> tuple[str, ...] | None:
-        """Those on the list at this place; None where there is none. A text alone is one name."""
+        """Return the names on the list at this path; None if there is none. A single text counts as one name."""
         value = at(self.document, path)
         if value is None:
             return None
@@ -68,7 +68,7 @@ class Lists:
         return found
 
     def only(self, *path: str) -> tuple[str, ...] | None:
-        """The same for a list of all that is wanted: one that is no list wants nothing."""
+        """Return the names on a list of the only wanted items. A value that is not a list allows nothing."""
         names = self.names(*path)
         return names if names is None or isinstance(at(self.document, path), list) else ()
 
@@ -82,26 +82,27 @@ class Lists:
 
 
 def at(document: object, path: tuple[str, ...]) -> object:
-    """What stands at this place, or None."""
+    """Return the value at this path, or None."""
     for part in path:
         document = cast("Mapping[str, object]", document).get(part) if isinstance(document, dict) else None
     return document
 
 
 def readable(value: object) -> tuple[tuple[str, ...], bool]:
-    """The names that can be read, and whether it is a list of nothing else."""
+    """Return the names that can be read, and whether the value is a list of names only."""
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     names = tuple(item for item in items if isinstance(item, str) and item.strip())
     return names, isinstance(value, list) and len(names) == len(items)
 
 
 def clean(name: str) -> str:
-    """What cannot stand in a tool's name becomes a dash."""
+    """Replace characters that are invalid in a tool's name with dashes."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-") or "server"
 
 
 def folded(name: str) -> str:
-    """With `_` for whatever is no letter or digit, as Claude Code writes servers; two where its strings have two."""
+    """Replace everything except letters and digits with `_`, as Claude Code writes servers. A character above U+FFFF
+    becomes `__`, because it is two UTF-16 units there."""
     return re.sub(r"[^A-Za-z0-9]", lambda match: "__" if match.group() > "\uffff" else "_", name)
 
 
@@ -117,9 +118,9 @@ def narrowed(
     ask_rest: bool = False,
     unasked: Sequence[str] = (),
 ) -> Rules:
-    """Rules for a file that lists the only tools it wants, those it does not, and those a person must agree to.
+    """Return rules for a file that lists the only tools it wants, those it does not want, and those that need consent.
 
-    `ask_rest` asks for every tool but the `unasked`.
+    `ask_rest` requires consent for every tool except the `unasked`.
     """
     rules = Rules(
         only=None if only is None else _each(literal, only),
@@ -131,7 +132,7 @@ def narrowed(
 
 
 def tool_names(listed: Iterable[str], server: str) -> tuple[str, ...]:
-    """Tools as the server calls them, of a list that may have them with arguments or under the program's own prefix."""
+    """Return tools as the server calls them, from a list that may add arguments or the program's own prefix."""
     names = [name.partition("(")[0].strip() for name in listed]
     return tuple(dict.fromkeys(one for name in names for one in (name, _unprefixed(name, folded(server)))))
 
@@ -142,12 +143,12 @@ def _unprefixed(name: str, server: str) -> str:
 
 
 def literal(name: str) -> str:
-    """A pattern that only this name fits."""
+    """Return a pattern that matches only this name."""
     return re.sub(r"[*?\[]", r"[\g<0>]", name)
 
 
 def starred(name: str) -> str:
-    """A pattern in which nothing but a star is more than a letter."""
+    """Return a pattern in which only a star has a special meaning."""
     return "*".join(literal(part) for part in name.split("*"))
 
 
@@ -160,7 +161,7 @@ def _name(pattern: str) -> str:
 
 
 def narrower(first: Rules, second: Rules) -> Rules:
-    """What two other programs' files both allow, for a server that stands in both."""
+    """Return what two other programs' files both allow, for a server that is in both."""
     return replace(
         first,
         allow=_joined(_still_allowed(first.allow, second), _still_allowed(second.allow, first)),
@@ -171,7 +172,7 @@ def narrower(first: Rules, second: Rules) -> Rules:
 
 
 def overridden(own: Rules, other: Rules) -> Rules:
-    """The user's own rules, with what another program's file holds back unless they allow it by name."""
+    """Return the user's own rules, with the restrictions of another program's file except those lifted by name."""
     return replace(
         own,
         allow=_joined(own.allow, _still_allowed(other.allow, own)),
@@ -182,7 +183,7 @@ def overridden(own: Rules, other: Rules) -> Rules:
 
 
 def within(rules: Rules, bound: Rules) -> Rules:
-    """The rules with all that the bound holds back, whatever they allow themselves."""
+    """Return the rules with all restrictions of the bound, even for tools that the rules allow."""
     writing = _joined(rules.writing, bound.writing)
     limit = Rules(allow=bound.allow, ask=bound.ask, deny=bound.deny, only=bound.only)
     if not _holds_back(limit):
@@ -211,11 +212,13 @@ def _joined(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _ODD = "[!A-Za-z0-9]"
-"""What Claude Code writes `_` for in a tool's name, `_` itself among them."""
+"""Characters that Claude Code replaces with `_` in a tool's name, including `_` itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
+    """The permissions in one file of Claude Code."""
+
     deny: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     declined: tuple[str, ...] = ()
@@ -223,7 +226,7 @@ class Permissions:
 
 
 def permissions_of(lists: Lists, projects: Iterable[str]) -> Permissions | None:
-    """Those of a settings file or of its entries for these folders; None where it has none."""
+    """Return the permissions of a settings file or of its entries for these folders; None if it has none."""
     places = [(), *(("projects", project) for project in projects)]
     found = Permissions(
         deny=tuple(_of_servers(lists.names("permissions", "deny"))),
@@ -236,13 +239,14 @@ def permissions_of(lists: Lists, projects: Iterable[str]) -> Permissions | None:
 
 
 def _of_servers(listed: Iterable[str] | None) -> Iterator[str]:
-    """Rules that may name a server's tool, without the arguments: those cannot be kept to, the name can."""
+    """Yield rules that may name a server's tool, without arguments: Ullage cannot enforce arguments, but it can enforce
+    the name."""
     names = (one.partition("(")[0].strip() for one in listed or ())
     return (name for name in names if name.startswith("mcp__") or "*" in name)
 
 
 def rules_for(servers: Collection[str], permissions: Permissions) -> Rules:
-    """What they hold back of one server, which goes by these names, folded."""
+    """Return the restrictions on one server, which is known by these folded names."""
     return Rules(ask=_patterns(servers, permissions.ask), deny=_patterns(servers, permissions.deny))
 
 
@@ -260,14 +264,16 @@ def _for_server(rule: str, whole: str) -> Iterator[str]:
 
 
 def rests_of(rules: Iterable[str], starts: Iterable[str]) -> Iterator[str]:
-    """What rules say of a server's own tools, whose full names begin with one of these texts, folded."""
+    """Yield the parts of rules that refer to a server's own tools, whose full names begin with one of these folded
+    texts."""
     for rule in rules:
         for start in starts:
             yield from filter(None, _rests(rule, start))
 
 
 def _rests(rule: str, start: str) -> list[str]:
-    """What can be left of a rule where its beginning stands for this start; a star may end anywhere in it."""
+    """Return all possible remainders of a rule after its beginning has matched this text; a star may end anywhere in
+    it."""
     places = _after_stars(rule, {0})
     for letter in start:
         stay = {at for at in places if rule[at : at + 1] == "*"}
@@ -277,7 +283,7 @@ def _rests(rule: str, start: str) -> list[str]:
 
 
 def _after_stars(rule: str, places: Iterable[int]) -> set[int]:
-    """These places and those behind stars that stand for nothing."""
+    """Return these places and those after stars that match the empty text."""
     found = set(places)
     for place in places:
         behind = place
@@ -289,28 +295,29 @@ def _after_stars(rule: str, places: Iterable[int]) -> set[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
-    """What one file holds back."""
+    """The restrictions of one file."""
 
     rules: Mapping[str, Rules] = field(default_factory=dict[str, Rules])
-    """By the name a server has here, those among them that are left out or lost."""
+    """By Ullage's name of a server, including servers that are left out or replaced."""
     called: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """The name a server has here to those the file has for it, folded."""
+    """Ullage's name of a server to the file's names of it, folded."""
     off: frozenset[str] = frozenset()
-    """Servers switched off, folded; they may stand elsewhere."""
+    """Servers that are switched off, folded; they may be configured in another file."""
     on: frozenset[str] = frozenset()
-    """Servers of which it says outright that they are not switched off."""
+    """Servers that the file explicitly declares as not switched off."""
     permissions: Permissions | None = None
-    """What it holds back of servers that stand elsewhere."""
+    """Restrictions on servers that are configured in other files."""
 
 
 def names_of(server: str, parts: Iterable[Withheld]) -> frozenset[str]:
-    """Every name it goes by, folded."""
+    """Return every name of a server, folded."""
     called = (part.called.get(server, frozenset[str]()) for part in parts)
     return frozenset((folded(server),)).union(*called)
 
 
 def rules_of(server: str, names: frozenset[str], parts: Sequence[Withheld], *, home: Withheld) -> Rules:
-    """What these parts hold back of a server, joined; in the one it stands in, only what is said of it alone."""
+    """Return the joined restrictions of these parts on a server. In the file that configures it, only those on that
+    server alone count."""
     said = (rules for part in parts for rules in _rules(server, frozenset() if part is home else names, part))
     permitted = (rules_for(names, part.permissions) for part in parts if part.permissions is not None)
     return reduce(narrower, (*said, *permitted), Rules())

@@ -1,18 +1,17 @@
 """Approval of project files.
 
-A settings file that comes with a project has no effect beyond restricting until this user has approved its exact
-content. `ProjectScope` decides which files belong to a project, `Unit` is a file together with everything it includes,
-and `Approvals` are the approved contents, kept in the user's state folder.
+A settings file that comes with a project can only restrict until this user has approved its exact content.
+`ProjectScope` decides which files belong to a project, `Unit` is a file together with everything it includes, and
+`Approvals` are the approved contents, kept in the user's state folder.
 
 An approval names the absolute path of the file and a SHA-256 digest. The digest of a file that includes nothing is what
 `sha256sum` prints for it. With included files it is the digest of the JSON list of `[path, digest]` pairs, the paths
 relative to the folder of the file, so that it is the same on every machine.
 
-What a project file would do once it is approved, a line each, for a person to review.
-
-The lines say what would be started, contacted and read, which variables it would receive, what it sets, and what of it
-is ignored. They are made of the file as it is written: no variable is replaced. Values of variables whose names look
-like secrets are shown by their length and a digest, so that a changed value still shows as a difference.
+For a person to review, `effects_of` lists what a project file would do once approved, one line each: what it would
+start, contact and read, which variables it would receive, what it sets, and which parts of it are ignored. The lines
+are made from the file as written, with no variable replaced. Values of variables whose names look like secrets are
+shown by their length and a digest, so that a changed value still shows as a difference.
 """
 
 import contextlib
@@ -63,7 +62,7 @@ PENDING_KEY = "trust"
 """The key of issues about pending files."""
 
 _MOST_APPROVALS = 10
-"""Approved contents remembered for one path, so that switching between branches does not ask every time."""
+"""Approved contents kept for one path, so that switching between branches does not need a new approval every time."""
 _LARGEST_RECORD = 1024 * 1024
 
 
@@ -72,20 +71,20 @@ def sha256(content: bytes) -> str:
 
 
 def approve_command(path: Path | str) -> str:
-    """The command with which a person reviews and approves a file."""
+    """Return the command with which a person reviews and approves a file."""
     return f"ullage trust {shlex.quote(str(path))}"
 
 
 def identity_of(path: Path) -> Path:
-    """The path under which a file is approved: absolute, with the symbolic links of its folder resolved.
+    """Return the path under which a file is approved: absolute, with the symbolic links of its folder resolved.
 
-    The last component stays as it is: a link that is swapped for another one has other content, or the same.
+    The last component stays as it is: a link that is replaced by another has either different content or the same.
     """
     return Path(os.path.realpath(path.parent)) / path.name
 
 
 def is_approved(path: str, content: bytes, places: Places) -> bool:
-    """Whether this user has approved another program's file of a project with exactly this content."""
+    """Return whether this user has approved another program's file of a project with exactly this content."""
     try:
         approvals = Approvals(places.trust).for_path(identity_of(Path(path)))
     except StoreFailed:
@@ -94,10 +93,10 @@ def is_approved(path: str, content: bytes, places: Places) -> bool:
 
 
 def read_regular_file(path: Path, limit: int) -> bytes:
-    """Reads a file without ever waiting for one that is a pipe, a device or a socket.
+    """Read a file without blocking on a pipe, a device or a socket.
 
     Raises:
-        OSError: it cannot be opened, is no regular file, or is larger than `limit` bytes.
+        OSError: The file cannot be opened, is not a regular file, or is larger than `limit` bytes.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     with os.fdopen(descriptor, "rb") as file:
@@ -111,12 +110,12 @@ def read_regular_file(path: Path, limit: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ProjectScope:
-    """Which files belong to the project that a command runs in, or to any other project.
+    """Decides which files belong to the project that a command runs in, or to any other project.
 
-    A file belongs to a project if it is in the working folder, in the folders above it up to the root of the
-    repository or the home folder, or in any other repository. The user's own configuration (`~/.config/ullage`, and
-    dot folders of the home folder such as `~/.cursor`) does not, unless it is itself a checked-out repository. Where
-    the working folder is the file system's root or holds the home folder, it is no project.
+    A file belongs to a project if it is in the working folder, in the folders above it up to the root of the repository
+    or the home folder, or in any other repository. The user's own configuration (`~/.config/ullage`, and dot folders of
+    the home folder such as `~/.cursor`) does not, unless it is itself a checked-out repository. A working folder that
+    is the file system's root or contains the home folder is not a project.
     """
 
     directory: Path
@@ -129,8 +128,8 @@ class ProjectScope:
         return any(self._contains(candidate) for candidate in {written, Path(os.path.realpath(path))})
 
     def is_inside(self, path: Path) -> bool:
-        """Whether a path, with its links resolved, lies in the project's folders, but for those that hold the home
-        folder."""
+        """Return whether a path, with its links resolved, lies in the project's folders, except those that contain the
+        home folder."""
         real = Path(os.path.realpath(path))
         roots = [root for root in self._roots() if not _is_below(self.places.home, root)]
         return any(_is_below(real, Path(os.path.realpath(root))) for root in roots)
@@ -151,7 +150,8 @@ class ProjectScope:
         return not is_users and _repository_above(path, self.places.home)
 
     def is_users_place(self, path: Path) -> bool:
-        """Whether it is where programs keep a user's own settings, and not in a repository below that."""
+        """Return whether a path is where programs keep a user's own settings, and not in a repository below that
+        place."""
         for home in {self.places.home, Path(os.path.realpath(self.places.home))}:
             if _is_below(path, home) and path != home:
                 first = path.relative_to(home).parts[0]
@@ -166,7 +166,7 @@ def _is_below(path: Path, folder: Path) -> bool:
 
 
 def _repository_above(path: Path, stop: Path) -> bool:
-    """Whether a folder above the path, below `stop`, is the root of a repository."""
+    """Return whether a folder above the path, below `stop`, is the root of a repository."""
     for folder in path.parents:
         if folder in (stop, folder.parent):
             return False
@@ -177,19 +177,20 @@ def _repository_above(path: Path, stop: Path) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A project file and the files it includes, as they were read: what is approved as one."""
+    """A project file and the files it includes, as read. They are approved together."""
 
     root: Path
-    """The file, or the folder of a policy, as it was found."""
+    """The path of the file, or of a policy's folder, before links are resolved."""
     kind: UnitKind = "settings"
     contents: Mapping[Path, bytes | None] = field(repr=False)
-    """Every file of the unit; None for one that is not there."""
+    """Every file of the unit; None for a file that does not exist."""
     includes: tuple[Path, ...] = ()
     """Files of other programs that the root includes."""
     policy_files: tuple[Path, ...] = ()
-    """The two files of the policy that the root names, or is."""
+    """The two files of the policy that the root names, or that the root consists of."""
     digests: Mapping[Path, str] = field(default_factory=dict[Path, str], repr=False)
-    """For included files of the user's own, whose other parts change all the time: a digest of what is read of them."""
+    """For included files of the user's own, other parts of which change all the time: a digest of the parts that are
+    read."""
 
     @property
     def identity(self) -> Path:
@@ -197,7 +198,7 @@ class Unit:
 
     @property
     def root_digest(self) -> str:
-        """The digest of the root alone, by which an approval is found without reading what the root includes."""
+        """The digest of the root alone, by which an approval is found without reading the included files."""
         content = self.contents.get(self.root)
         return self.digest if content is None else sha256(content)
 
@@ -221,13 +222,13 @@ class PendingFile:
 
     unit: Unit
     effects: tuple[str, ...] = ()
-    """What it would do once approved, a line each. Empty unless it was read for a person to review."""
+    """What it would do once approved, one line each. Empty unless it was read for a person to review."""
     before: "Approval | None" = None
-    """What was approved for this path last."""
+    """The most recent approval of this path."""
     faults: tuple[str, ...] = ()
     """Why it cannot be used even if it is approved."""
     is_running: bool = False
-    """Whether the content approved before is still in use by this process."""
+    """Whether this process still uses the content approved before."""
 
     @property
     def path(self) -> Path:
@@ -236,14 +237,16 @@ class PendingFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
+    """A content that the user has approved for one path."""
+
     root_digest: str
     digest: str
     kind: UnitKind
-    """What the file was reviewed as. It is used as nothing else."""
+    """The kind of file it was reviewed as. It is not used as any other kind."""
     approved: str
-    """When, in ISO 8601."""
+    """The time in ISO 8601."""
     effects: tuple[str, ...] = ()
-    """What was shown to the user, for showing the difference when the file changes."""
+    """The effects shown to the user, for showing the difference when the file changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,14 +256,14 @@ class Approvals:
     folder: Path
 
     def record(self, path: Path) -> Path:
-        """The file in which the approvals of a path are kept, for watching it."""
+        """Return the file in which the approvals of a path are kept, for watching it."""
         return self.folder / f"{sha256(str(path).encode('utf-8', 'surrogateescape'))[:40]}.json"
 
     def for_path(self, path: Path) -> tuple[Approval, ...]:
-        """The approvals of a path, newest first.
+        """Return the approvals of a path, newest first.
 
         Raises:
-            StoreFailed: they are there and cannot be used. The path counts as not approved then.
+            StoreFailed: The record exists and cannot be used. The path then counts as not approved.
         """
         found = _read_record(self.record(path))
         if found is None:
@@ -270,7 +273,7 @@ class Approvals:
         return found[1]
 
     def all(self) -> dict[Path, tuple[Approval, ...]]:
-        """Every approved path. Records that cannot be read are left out."""
+        """Return the approvals of every approved path. Records that cannot be read are left out."""
         found = dict[Path, tuple[Approval, ...]]()
         for record in sorted(self.folder.glob("*.json")):
             with contextlib.suppress(StoreFailed):
@@ -280,7 +283,7 @@ class Approvals:
         return found
 
     def approve(self, unit: Unit, effects: Sequence[str]) -> None:
-        """Adds the unit's content to the approved contents of its path."""
+        """Add the unit's content to the approved contents of its path."""
         fresh = Approval(
             root_digest=unit.root_digest,
             digest=unit.digest,
@@ -289,7 +292,7 @@ class Approvals:
             effects=tuple(effects),
         )
         known = list[Approval]()
-        with contextlib.suppress(StoreFailed):  # a damaged record is replaced by what was approved just now
+        with contextlib.suppress(StoreFailed):  # a damaged record is replaced by the new approval
             known = [
                 one for one in self.for_path(unit.identity) if (one.digest, one.kind) != (fresh.digest, fresh.kind)
             ]
@@ -304,7 +307,7 @@ class Approvals:
             ) from error
 
     def forget(self, path: Path) -> bool:
-        """Removes every approval of a path; False where there was none."""
+        """Remove every approval of a path; return False if there was none."""
         try:
             self.record(path).unlink()
         except FileNotFoundError:
@@ -386,16 +389,16 @@ _NAMED_KEY = 3
 """Parts of a path such as `servers.github.command`."""
 _NEVER_CUT = ("start ", "contact ", "receive ", "read ")
 _LONGEST = 2_000
-"""Characters of one line; the rest is cut, and its digest keeps a change visible."""
+"""Maximum characters of one line; the rest is cut, and a digest still shows a change."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable, a header or a parameter of that name probably holds a secret."""
+    """Return whether a variable, a header or a parameter of that name probably contains a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def effects_of(layers: Sequence[Layer]) -> tuple[str, ...]:
-    """What these layers of one project file and of the files it includes would do, in a stable order."""
+    """Return what the layers of one project file and its included files would do, in a stable order."""
     lines = [line for layer in layers for line in _effects(layer)]
     return tuple(dict.fromkeys(_shortened(line) for line in lines))
 
@@ -427,11 +430,11 @@ _TABLES_SHOWN_ELSEWHERE = ("include", "gateway", "search", "results", "own", "st
 
 
 def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -> Iterator[str]:
-    """A line for every key of a file that no other line shows, so that no change of it goes unseen.
+    """Yield a line for every key of a file that no other line shows, so that every change is visible.
 
     Args:
-        document: the file as it was parsed.
-        tables: the only tables to look at; all of them where there are none.
+        document: The parsed file.
+        tables: The only tables to look at; empty for all of them.
     """
     for table, value in document.items():
         if (tables and table not in tables) or table in _TABLES_SHOWN_ELSEWHERE:
@@ -560,7 +563,7 @@ def _written(value: object) -> str:
 
 
 def _shown_value(name: str, value: str) -> str:
-    """A value as a person may see it: a variable's name is no secret, what stands for one may be."""
+    """Return a value for display. The name of a variable is not a secret; its value may be."""
     rest = re.sub(r"\$\{[^}]*\}", "", value)
     if not is_secret_name(name) or not rest or rest.strip() in ("Bearer", "Basic", "token"):
         return value
@@ -568,10 +571,10 @@ def _shown_value(name: str, value: str) -> str:
 
 
 def masked_url(url: str) -> str:
-    """An address without its password and without the secret values of its query.
+    """Return an address without its password and without the secret values of its query.
 
-    The host is always shown as the one that is connected to: of the part before `@` only the user's name of a database
-    is kept. A path to a file is shown as it is.
+    The host is always shown as the one that is connected to: of the part before `@`, only the user name of a database
+    is kept. A path to a file is shown unchanged.
     """
     try:
         parts = urlsplit(url)

@@ -1,11 +1,12 @@
-"""Finds and reads the files that hold settings.
+"""Finds and reads the files that contain settings.
 
-The user's own file, the project's, the policies in `conf/` folders, and the files of other programs that are included.
-A file that belongs to a project is used only where the user has approved its exact content: its bytes are read once,
-and what is approved and what is parsed are the same bytes. Of a file that is not approved only the restrictions are
-taken, and it is reported as pending.
+These are the user's own file, the project's, the policies in `conf/` folders, and included files of other programs. A
+file that belongs to a project is used only if the user has approved its exact content: its bytes are read once, and the
+same bytes are approved and parsed. From a file that is not approved only the restrictions are taken, and it is reported
+as pending.
 
-Besides the tokens of `loading` and the approvals of `trust`, this is the only module of the package that opens files.
+Besides the tokens in `loader` and the approvals in `project_trust`, this is the only module of the package that opens
+files.
 """
 
 import dataclasses
@@ -45,11 +46,11 @@ from .ullage_toml import read_ullage_toml
 __all__ = ["Reading"]
 
 _LARGEST = 64 * 1024 * 1024
-"""Bytes of a file of the user's own. Claude Code keeps a history in its file, which may have many."""
+"""Maximum bytes of a file of the user's own. Claude Code keeps a history in its file, which can be large."""
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
-"""Tables of other programs' files that hold servers."""
+"""Tables of servers in other programs' files."""
 _LARGEST_OF_PROJECT = 4 * 1024 * 1024
-"""Bytes of a file of a project, which is parsed before anybody has approved it."""
+"""Maximum bytes of a project's file, which is parsed before it is approved."""
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class Reading:
     is_review: bool = False
     """Whether pending files are read for a person to review, with everything they include."""
     replaced: Mapping[Path, bytes] = field(default_factory=dict[Path, bytes], repr=False)
-    """Contents that are taken in place of those of files of the user's own."""
+    """Contents used in place of files of the user's own."""
     stamps: dict[Path, Stamp | None] = field(default_factory=dict[Path, "Stamp | None"])
     issues: list[Issue] = field(default_factory=list[Issue])
     unread: list[str] = field(default_factory=list[str])
@@ -74,9 +75,9 @@ class Reading:
     used: dict[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
     """The approved project files that this pass used, by identity."""
     client_files: dict[Path, ClientFile] = field(default_factory=dict[Path, ClientFile], repr=False)
-    """What decides in the JSON files of other programs that are no project's."""
+    """The relevant parts of other programs' JSON files that do not belong to a project."""
     _contents: dict[Path, bytes | None] = field(default_factory=dict[Path, "bytes | None"], repr=False)
-    """Every file as it was read in this pass, so that none is read twice."""
+    """The content of every file read in this pass, so that none is read twice."""
 
     @property
     def scope(self) -> ProjectScope:
@@ -89,18 +90,18 @@ class Reading:
     # -- Ullage's own files
 
     def layers(self, named: Path | None, flagged: Sequence[Path]) -> Iterator[Layer]:
-        """Every file's layer, highest first: Ullage's own files, policies in folders, then other programs' files.
+        """Yield every file's layer, highest first: Ullage's own files, policies in folders, then other programs' files.
 
         Args:
-            named: the one file to read instead of the project's and the user's.
-            flagged: other programs' files, before those that the settings include.
+            named: The one file to read instead of the project's and the user's.
+            flagged: Other programs' files, which precede those that the settings include.
         """
         own = list(self._own_files(named))
         yield from self._with_project_policy([layer for layer, _ in own], is_named=named is not None)
         yield from self._foreign_files(own, flagged)
 
     def _own_files(self, named: Path | None) -> Iterator[tuple[Layer, Unit | None]]:
-        """The layers of `ullage.toml` files, each with the unit that its included files are read from."""
+        """Yield the layers of `ullage.toml` files, each with the unit that its included files are read from."""
         if named is not None:
             path = self._absolute(str(named), self.directory)
             if stamp_of(path) is None:
@@ -108,14 +109,14 @@ class Reading:
             if not self.scope.contains(path):
                 yield from self._users_toml(path)
                 return
-            # A project's file never replaces the user's: deny rules, budgets and the store stay the user's own.
+            # A project's file never replaces the user's: deny rules, budgets and the store remain those of the user.
             yield from self._project_toml(path)
             yield from self._users_toml(self.places.user_file)
             return
         is_found = False
         for path in self._project_files():
             if is_found:
-                # The innermost approved file is the one used; those further out still restrict.
+                # The innermost approved file is used; those further out still restrict.
                 yield from ((layer, None) for layer in self._restrictions_of(path))
                 continue
             layers = list(self._project_toml(path))
@@ -129,7 +130,8 @@ class Reading:
             yield restrictions_of(self._inert_toml(Unit(root=path, contents={path: content})))
 
     def _project_files(self) -> Iterator[Path]:
-        """The files of the working folder and those above it that are no other user's, innermost first."""
+        """Yield the files in the working folder and those above it that do not belong to another user, innermost
+        first."""
         for path, is_own in project_files(self.directory, self.places):
             self.stamps[path] = stamp_of(path)
             if not is_own:
@@ -144,8 +146,8 @@ class Reading:
             yield self._with_named_policy(read_ullage_toml(self._page(path, text)), None), None
 
     def _project_toml(self, path: Path) -> Iterator[tuple[Layer, Unit | None]]:
-        """The layers of a project's file: the approved content, or the restrictions of a pending one and, while this
-        process runs, the content that was approved before."""
+        """Yield the layers of a project's file: the approved content, or the restrictions of a pending file together
+        with the content that was approved before, as long as this process runs."""
         approved, pending = self._project_file(path, "settings")
         if approved is not None:
             yield self._approved_toml(approved), approved
@@ -155,7 +157,8 @@ class Reading:
             yield from ((one, None) for one in self._included_restrictions(layer))
 
     def _included_restrictions(self, layer: Layer) -> Iterator[Layer]:
-        """What the included files of a pending file hold back, as far as these lie in the project themselves."""
+        """Yield the restrictions in the included files of a pending file, if those files are in the project
+        themselves."""
         for path in (self._absolute(entry, Path(layer.source).parent) for entry in layer.include):
             if self.scope.is_inside(path):
                 content = self._content(path, _LARGEST_OF_PROJECT, "problem")
@@ -168,8 +171,8 @@ class Reading:
         return self._without_links_outside(without_user_only_keys(replace(layer, is_project=True)))
 
     def _without_links_outside(self, layer: Layer) -> Layer:
-        """The layer without folders, files and databases of the project that are links to somewhere else: what the user
-        approved is a path in the project."""
+        """Return the layer without folders, files and databases of the project that are links leading out of it: the
+        user approved a path in the project."""
         folder, issues = Path(layer.source).parent, list[Issue]()
 
         def is_inside(path: str, key: str) -> bool:
@@ -205,20 +208,20 @@ class Reading:
     # -- Approval
 
     def _project_file(self, path: Path, kind: UnitKind) -> tuple[Unit | None, Unit | None]:
-        """A project's file as it is to be used, and as it waits for approval; either may be None."""
+        """Return a project's file as it is used, and as it waits for approval; either may be None."""
         content = self._content(path, _LARGEST_OF_PROJECT, "problem")
         if content is not None:
             return self._decide(Unit(root=path, kind=kind, contents={path: content}))
         if self.stamps[path] is None:
             return None, None
-        # It is there and cannot be read just now: what was approved before stays in use.
+        # The file exists but cannot be read at the moment: the content approved before stays in use.
         identity = identity_of(path)
         return self._in_use(identity, self._approvals_of(identity)), None
 
     def _decide(self, unit: Unit) -> tuple[Unit | None, Unit | None]:
-        """The unit to be used with full effect, and the one that is pending; either may be None.
+        """Return the unit that is used with full effect, and the one that is pending; either may be None.
 
-        What a file includes is read only where the file itself has been approved with some content of those.
+        Included files are read only if the file itself has been approved with some content of theirs.
         """
         approvals = tuple(one for one in self._approvals_of(unit.identity) if one.kind == unit.kind)
         if any(one.root_digest == unit.root_digest for one in approvals):
@@ -231,7 +234,7 @@ class Reading:
         return before, unit
 
     def _in_use(self, identity: Path, approvals: Sequence[Approval]) -> Unit | None:
-        """The content of a project file that this process uses, if it is still approved."""
+        """Return the content of a project file that this process uses, if it is still approved."""
         before = self.in_use.get(identity)
         if before is None or all(one.digest != before.digest for one in approvals):
             return None
@@ -239,7 +242,7 @@ class Reading:
         return before
 
     def _approvals_of(self, identity: Path) -> tuple[Approval, ...]:
-        """The approvals of a path. Their record is watched, so that a running gateway notices a new one."""
+        """Return the approvals of a path. Their record is watched, so that a running gateway notices a new one."""
         record = self.approvals.record(identity)
         self.stamps[record] = stamp_of(record)
         self.records.add(record)
@@ -266,7 +269,7 @@ class Reading:
         self.issues.append(pending_issue(pending))
 
     def review(self, path: Path) -> PendingFile | None:
-        """One file as `ullage trust` shows it, approved or not; None where there is no such file."""
+        """Read one file as `ullage trust` shows it, approved or not; return None if there is no such file."""
         self.is_review = True
         folder = path.is_dir()
         names = [path / name for name in FILES] if folder else [path]
@@ -280,7 +283,7 @@ class Reading:
         return self.pending.pop()
 
     def _closure(self, unit: Unit) -> Unit:
-        """The unit with every file that its root includes, read now. Nothing but regular files is opened for it."""
+        """Return the unit with every file that its root includes, read now. Only regular files are opened for it."""
         if unit.kind == "policy":
             return replace(unit, policy_files=tuple(unit.contents))
         if unit.kind == "servers":
@@ -299,7 +302,7 @@ class Reading:
         return replace(unit, contents=contents, digests=digests, includes=includes, policy_files=policy_files)
 
     def _other_settings(self, unit: Unit) -> Iterator[str]:
-        """Lines for the keys of a unit's files that its layers do not show."""
+        """Yield lines for the keys of a unit's files that its layers do not show."""
         if unit.kind == "settings":
             yield from other_settings(_parsed(unit.contents[unit.root], is_toml=True))
         for path in unit.policy_files:
@@ -309,7 +312,8 @@ class Reading:
             yield from other_settings(document, _SERVER_TABLES)
 
     def _inert_layers(self, unit: Unit) -> Iterator[Layer]:
-        """What a unit says, root first, with no variable replaced: each file in the role in which it is used."""
+        """Yield the layers of a unit, root first, with no variable replaced: each file in the role in which it is
+        used."""
         if unit.kind == "settings":
             yield self._inert_toml(unit)
         if unit.policy_files:
@@ -330,7 +334,7 @@ class Reading:
     # -- Policies
 
     def _with_named_policy(self, layer: Layer, unit: Unit | None) -> Layer:
-        """The layer with the policy of the folder that it names."""
+        """Return the layer with the policy of the folder that it names."""
         if layer.delegation.conf is None:
             return layer
         folder = Path(layer.delegation.conf)
@@ -351,8 +355,9 @@ class Reading:
         return replace(layer, delegation=replace(layer.delegation, policy=policy), issues=(*layer.issues, *issues))
 
     def _with_project_policy(self, own: Sequence[Layer], *, is_named: bool) -> Iterator[Layer]:
-        """The layers with the policy of the project's folder `conf`, where no higher file has one."""
-        # One file that was named is read instead of the project's, and stands above what lies in a folder.
+        """Yield the layers with the policy of the project's folder `conf`, unless a higher file has one."""
+        # A single file named by the user is read instead of the project's, and takes precedence over a policy in a
+        # folder.
         above = len(own) if is_named else sum(layer.is_project for layer in own)
         yield from own[:above]
         if not any(layer.delegation.policy for layer in own[:above]):
@@ -362,7 +367,7 @@ class Reading:
         yield from own[above:]
 
     def _policy_of_project(self, folders: Iterable[Path]) -> Iterator[Layer]:
-        """The first folder `conf` that has both files."""
+        """Yield the policy of the first folder `conf` that has both files."""
         for folder in folders:
             files, pending = self._project_policy(folder / "conf")
             if files is not None:
@@ -373,7 +378,7 @@ class Reading:
                 return
 
     def _project_policy(self, folder: Path) -> tuple[tuple[Page, Page] | None, Unit | None]:
-        """The two files of a project's policy where they are approved, and the pending unit where they are not."""
+        """Return the two files of a project's policy if they are approved, and the pending unit if they are not."""
         contents = {folder / name: self._content(folder / name, _LARGEST_OF_PROJECT, "problem") for name in FILES}
         if any(content is None for content in contents.values()):
             return None, None
@@ -391,7 +396,7 @@ class Reading:
     # -- Other programs' files
 
     def _foreign_files(self, own: Sequence[tuple[Layer, Unit | None]], flagged: Sequence[Path]) -> Iterator[Layer]:
-        """What flags and settings include, in their order, each file once."""
+        """Yield the files that flags and settings include, in their order, each file once."""
         seen = set[Path]()
         for entry in flagged:
             yield from self._foreign_file(self._absolute(str(entry), self.directory), None, seen)
@@ -401,7 +406,7 @@ class Reading:
                 yield from self._foreign_file(path, unit, seen)
 
     def _foreign_file(self, path: Path, unit: Unit | None, seen: set[Path]) -> Iterator[Layer]:
-        """One included file: as part of the approved unit that includes it, or on its own."""
+        """Yield one included file: as part of the approved unit that includes it, or on its own."""
         if path in seen:
             return
         seen.add(path)
@@ -441,7 +446,7 @@ class Reading:
         outside = folder if self.scope.contains(path) else self.directory
         workspace = folder.parent if folder.name.startswith(".") else outside
         known = {"workspaceFolder": str(workspace), "userHome": str(self.places.home)}
-        # The user's own variables come first; a name that they lack is looked up in `known`.
+        # The user's own variables take precedence; a name missing there is looked up in `known`.
         variables = ChainMap(cast("dict[str, str]", self.environment), known)
         page = self._page(path, text, environment=variables, expands=expands)
         return read_codex_toml(page) if path.suffix == ".toml" else read_mcp_json(page)
@@ -456,7 +461,7 @@ class Reading:
             text=text,
             environment=self.environment if environment is None else environment,
             absolute=lambda entry: str(self._absolute(entry, path.parent)),
-            # A project's file has nothing to say of single folders: what it does must not depend on where it is used.
+            # A project's file cannot set anything for single folders: its effect must not depend on where it is used.
             projects=()
             if self.scope.contains(path)
             else tuple(str(folder) for folder in project_folders(self.directory, self.places.home)),
@@ -469,14 +474,14 @@ class Reading:
         return folder / entry
 
     def _text(self, path: Path, *, severity: Severity) -> str | None:
-        """The text of a file of the user's own; None where there is none."""
+        """Return the text of a file of the user's own; None if there is none."""
         content = self._content(path, _LARGEST, severity)
         return None if content is None else _decoded(content)
 
     def _content(self, path: Path, limit: int, severity: Severity, *, is_regular: bool = False) -> bytes | None:
-        """A file's bytes; None where there is none, with an issue where there is a file all the same.
+        """Return a file's bytes, or None. An existing file that cannot be read adds an issue.
 
-        A file of a project, and one that a project's file names, is only opened where it is a regular file.
+        A file of a project, and one that a project's file names, is opened only if it is a regular file.
         """
         if path in self._contents:
             return self._contents[path]
@@ -504,7 +509,7 @@ class Reading:
 
 
 def pending_issue(pending: PendingFile) -> Issue:
-    """What a person is told of a pending file wherever settings are read."""
+    """Return the issue that reports a pending file to a person, wherever settings are read."""
     changed = "changed after you approved it" if pending.before is not None else "is not approved"
     rest = "the content approved before stays in use" if pending.is_running else "only its restrictions are in force"
     return Issue(
@@ -517,13 +522,13 @@ def pending_issue(pending: PendingFile) -> Issue:
 
 
 def _read_users(path: Path, limit: int) -> bytes:
-    """A file that the user named may be a pipe, as a shell makes one of `<(…)`."""
+    """Read a file that the user named. It may be a pipe, as a shell creates for `<(…)`."""
     with path.open("rb") as file:
         return file.read(limit)
 
 
 def _decoded(content: bytes) -> str:
-    """The text of a file, which `_content` has checked to be UTF-8."""
+    """Return the text of a file, which `_content` has checked to be UTF-8."""
     return content.decode("utf-8-sig")
 
 
@@ -533,7 +538,7 @@ def _text_of(unit: Unit, path: Path) -> str | None:
 
 
 def _parsed(content: bytes | None, *, is_toml: bool) -> Mapping[str, object]:
-    """A file's document; empty for one that cannot be parsed, which its layer reports."""
+    """Return a file's document; an empty one if it cannot be parsed, which its layer reports."""
     try:
         text = _decoded(content or b"")
         document: object = tomllib.loads(text) if is_toml else parse_relaxed(text)
@@ -543,7 +548,8 @@ def _parsed(content: bytes | None, *, is_toml: bool) -> Mapping[str, object]:
 
 
 def _kind_of(path: Path, content: bytes) -> UnitKind:
-    """Whether a file is reviewed as Ullage's settings or as another program's servers. It is used as nothing else."""
+    """Return whether a file is reviewed as Ullage's settings or as another program's servers. It is used as nothing
+    else."""
     if path.suffix == ".json":
         return "servers"
     try:
@@ -554,7 +560,8 @@ def _kind_of(path: Path, content: bytes) -> UnitKind:
 
 
 def _digest_of_layer(layer: Layer) -> str:
-    """A digest of the servers and restrictions that are read of a file, whatever else changes in it."""
+    """Return a digest of the servers and restrictions that are read from a file, so that other changes in it do not
+    matter."""
     said = {"servers": layer.servers, "withheld": layer.withheld}
     return sha256(json.dumps(_plain(said), sort_keys=True, default=str).encode())
 

@@ -1,10 +1,8 @@
 """The merged settings as values.
 
-The settings after every file, variable and flag has been read: values only, each already checked. Which file a
-value came from is told by whoever loaded them.
-
-Providers, budgets and where a policy came from: values only, each already checked. Keys are named by their variables
-and never among these. The policy itself is `delegate`'s, which is loaded only where there is one to read.
+These are the settings after every file, variable and flag has been read, each value already checked. The loader reports
+which file a value came from. API keys are named by their variables and never contained in these values. The delegation
+policy itself belongs to the package `delegate`, which is imported only if there is a policy to read.
 """
 
 from collections.abc import Mapping
@@ -43,7 +41,7 @@ LogLevel = Literal["debug", "info", "warn", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds that a provider is given; None for what holds for all."""
+    """Seconds allowed to a provider; None for the setting of all providers."""
 
     connect: float | None = None
     first_byte: float | None = None
@@ -52,18 +50,20 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSettings:
+    """Settings of one provider of models. The API key is read from a variable and never stored here."""
+
     name: str
     kind: WireKind
-    """How it is spoken to."""
+    """The protocol of the provider's API."""
     base_url: str = field(repr=False)
     key_env: str | None = None
-    """The variable that holds its key; None for one that needs none."""
+    """The variable that contains its key; None for a provider that needs none."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     timing: Timing = field(default_factory=Timing)
     host: str | None = None
-    """Who bills, as price tables know them; None for whoever made the model."""
+    """The company that bills, as price tables name it; None for the maker of the model."""
     variables: frozenset[str] = frozenset()
-    """All that it takes from the environment, its key among it."""
+    """Every variable that it reads from the environment, including its key."""
     came_from: str = ""
 
 
@@ -82,12 +82,12 @@ BUILT_IN: Mapping[str, ProviderSettings] = {
         ),
     )
 }
-"""Those that are there without a table."""
+"""Providers that exist without a table in the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What may be spent; None for no limit."""
+    """Limits on spending; None for no limit."""
 
     dollars: Decimal | None = None
     tokens: int | None = None
@@ -95,39 +95,43 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegateSettings:
+    """Settings of delegation to models: policy, budgets, and files that may be sent."""
+
     is_wanted: bool = False
-    """Whether any file speaks of delegating or of providers. A key alone is no wish to spend money."""
+    """Whether any file configures delegation or providers. A key alone does not count as a wish to spend money."""
     policy: "Policy | None" = None
-    """None where no file has one: a policy of our own then stands in for it."""
+    """None if no file has a policy: a built-in policy is used instead."""
     warnings: tuple[str, ...] = ()
-    """What in the policy cannot be meant, with file and line."""
+    """Parts of the policy that make no sense, with file and line."""
     cut: bool = False
-    """Whether a prompt that no window holds is cut rather than refused."""
+    """Whether a prompt larger than every context window is cut; otherwise it is refused."""
     file_roots: tuple[str, ...] = ()
     """Absolute paths of folders whose files may be sent to a model."""
     budgets: Mapping[Scope, Budget] = field(default_factory=dict[Scope, Budget])
     alerts: tuple[Decimal, ...] | None = None
-    """Parts of a budget at which the user is told; None for what holds without."""
+    """Fractions of a budget at which the user is warned; None for the default."""
     log_level: LogLevel | None = None
-    """None where the environment does not say."""
+    """None if the environment sets none."""
     cost_alert: Decimal | None = None
     """Dollars of one call."""
     usage_export: str | None = None
-    """The CSV file to which the use of models is added."""
+    """The CSV file to which the use of models is appended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
+    """A collection of folders and files that agents may search."""
+
     name: str
     folders: tuple[str, ...] = ()
-    """Absolute paths, as those of `files`."""
+    """Absolute paths, like those of `files`."""
     files: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     gitignore: bool = True
     max_file_bytes: int = 1_000_000
     within: str | None = None
-    """The folder of the project that named them: a link in it that leads out of it is not read."""
+    """The folder of the project whose settings name them: a link in it that leads out of it is not read."""
     came_from: str = ""
 
 
@@ -136,120 +140,128 @@ Mode = Literal["auto", "search", "direct"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """How the many tools are shown as few."""
+    """Settings of how the gateway presents many tools as few."""
 
     mode: Mode = "auto"
-    """`search` lists find_tool and its kin, `direct` every tool, `auto` decides by what the tools weigh."""
+    """`search` lists find_tool and the tools that go with it, `direct` lists every tool, `auto` decides by the tokens
+    of the tools."""
     direct_below: float = 0.02
-    """In `auto`: the share of the window under which tools are shown directly."""
+    """In `auto`: the fraction of the window below which tools are listed directly."""
     model: str | None = None
-    """Whose tokens are counted and whose window is meant; None for o200k_base and 200,000."""
+    """The model whose tokens are counted and whose window applies; None for o200k_base and 200,000."""
     window: int | None = None
-    """In tokens, instead of the model's."""
+    """In tokens, in place of the model's window."""
     join_calls: bool = False
-    """One `call_tool` for all tools instead of one for reading and one for the rest."""
+    """Offer one `call_tool` for all tools instead of one for reading and one for all other tools."""
     find_budget: int = 1000
-    """Tokens that a reply of find_tool may cost, where the caller does not say."""
+    """Default number of tokens of a reply of find_tool, unless the caller gives one."""
     start_wait: float = 10.0
     """Seconds that find_tool waits for servers that are still starting."""
     underscore_names: bool = False
     """List Ullage's own tools as `count_tokens`, not `count-tokens`."""
     shutdown_grace: float = 5.0
-    """Seconds that calls in flight may still take after SIGTERM; then they are answered with an error."""
+    """Seconds that running calls may take after SIGTERM; then they are answered with an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """How tools are ranked."""
+    """Settings of how tools are ranked."""
 
     index: IndexKind = "static"
-    """What stands beside the search by words: the table that ships, an encoder, or nothing."""
+    """The index used besides the search by words: the static table that ships with Ullage, an encoder, or none."""
     learn: bool = True
-    """Whether what was called after a search is remembered, and later searches are ranked by it."""
+    """Whether the tools called after a search are recorded, and later searches ranked by them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """How much of a result is let through, and how long the rest is kept."""
+    """Settings of how much of a result is passed on, and how long the rest is kept."""
 
     budget: int = 10_000
-    """Tokens of any result where nothing else is said; 0 for no limit."""
+    """Tokens of any result without a setting of its own; 0 for no limit."""
     encode: bool = True
-    """Whether JSON tables are written as the cheapest text that loses nothing."""
+    """Whether JSON tables are written as the cheapest lossless text."""
     keep_hours: float = 24.0
-    """For which a result that was cut can be read by its handle."""
+    """Time for which a result that was cut can be read by its handle."""
     keep_megabytes: float = 200.0
-    """Of such results, as they are packed; the oldest go first."""
+    """Size of all such results, compressed; the oldest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProfile:
-    """What differs for one client; None for what does not."""
+    """Settings that differ for one client; None for those that do not."""
 
     model: str | None = None
     window: int | None = None
     mode: Mode | None = None
     underscore_names: bool | None = None
     groups: tuple[str, ...] | None = None
-    """The groups of servers that it sees; None for every server."""
+    """The groups of servers that the client sees; None for every server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """Where a bearer token for serving over HTTP is kept; exactly one of the two places."""
+    """Where a bearer token for serving over HTTP is kept; exactly one of the two places is set."""
 
     name: str
-    """The principal in figures and handles."""
+    """The principal in usage figures and handles."""
     env: str | None = None
-    """The variable that holds it."""
+    """The variable that contains it."""
     file: str | None = None
-    """The absolute path of the file that holds it."""
+    """The absolute path of the file that contains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """All settings, merged from every file, variable and flag.
+
+    `load` creates them: `load(Flags(), os.environ, Path.cwd()).settings`.
+    """
+
     store: str = field(repr=False)
-    """The database's URL; may hold a password."""
+    """The database's URL; may contain a password."""
     servers: tuple[Server, ...] = ()
-    """By name, the disabled ones among them; a server that cannot be started for want of a variable is not."""
+    """Servers by name, including disabled ones. A server that lacks a variable it needs to start is not included."""
     gateway: Gateway = field(default_factory=Gateway)
     search: Search = field(default_factory=Search)
     own: Rules = field(default_factory=Rules)
-    """For Ullage's own tools."""
+    """Rules of Ullage's own tools."""
     clients: Mapping[str, ClientProfile] = field(default_factory=dict[str, ClientProfile])
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Names of servers by the name of their group."""
     tokens: tuple[Token, ...] = ()
     databases: tuple[DatabaseSettings, ...] = ()
-    """As the files have them; one that cannot be reached for want of a variable is not among them."""
+    """Databases as configured; one that lacks a variable it needs to connect is not included."""
     results: Results = field(default_factory=Results)
     handling: Mapping[str, ServerResults] = field(default_factory=dict[str, ServerResults])
-    """By server, what differs from `results`."""
+    """Settings that differ from `results`, by server."""
     sample: str = ""
-    """The file in which the sample shop lies, or will."""
+    """The file of the sample shop, whether or not it exists yet."""
     delegate: DelegateSettings = field(default_factory=DelegateSettings)
     providers: tuple[ProviderSettings, ...] = tuple(BUILT_IN.values())
-    """Whether they have a key is for the environment to say."""
+    """Configured providers; whether they have a key depends on the environment."""
     retrieves: tuple[Folders, ...] = ()
-    """To be searched, the first of them where none is named."""
+    """Folders to search; the first is used if none is named."""
     pending_files: tuple[str, ...] = ()
     """Project files that wait for the user's approval, by absolute path."""
 
     @property
     def delegate_name(self) -> str:
-        """What delegating is called among the servers."""
+        """The name of the source for delegation among the servers."""
         return self.name_of_own("delegate")
 
     def name_of_own(self, name: str) -> str:
-        """What a part of Ullage is called; a server, a database or a collection that is called so keeps its name."""
+        """Return the name of a part of Ullage. A server, a database or a collection of the same name keeps it, and the
+        part gets the suffix ` (own)`."""
         taken = {one.name for one in (*self.servers, *self.databases, *self.retrieves)}
-        # No name in the settings has brackets.
+        # No name in the settings contains brackets.
         return f"{name} (own)" if name in taken else name
 
     @property
     def result_rules(self) -> ResultRules:
-        """How every server's results are handled. A database writes its rows as cheaply as they can be, or as JSON
-        where it is asked to, and then means it; so does a model with its answer."""
+        """The rules for handling the results of every server. Results of databases, folders and delegation are not
+        rewritten: a database already writes its rows in the cheapest form, or as JSON if asked to, and a model's answer
+        is kept as it is."""
         delegate = (self.delegate_name,) if self.delegate.is_wanted else ()
         own = (*(one.name for one in (*self.databases, *self.retrieves)), *delegate)
         servers = {**self.handling, **{name: ServerResults(encode=False) for name in own}}
@@ -257,7 +269,7 @@ class Settings:
 
     @property
     def may_cut(self) -> bool:
-        """Whether any result may be less than what came."""
+        """Whether any result may be cut or rewritten."""
         budgets = [
             self.results.budget,
             *(n for one in self.handling.values() for n in (one.budget, *one.budgets.values())),
@@ -266,21 +278,21 @@ class Settings:
 
     @property
     def default_database(self) -> DatabaseSettings | None:
-        """The one that is meant where none is named: the one marked so, else the first."""
+        """The database used if none is named: the one marked as default, else the first."""
         marked = (database for database in self.databases if database.default)
         return next(marked, self.databases[0] if self.databases else None)
 
     def servers_of(self, client: str | None) -> frozenset[str] | None:
-        """The names of the servers that a client sees; None for all."""
+        """Return the names of the servers that a client sees; None for all."""
         profile = self.clients.get(client or "")
         if profile is None or profile.groups is None:
             return None
         return frozenset(server for group in profile.groups for server in self.groups.get(group, ()))
 
     def gateway_for(self, client: str | None) -> Gateway:
-        """What holds for a client: its profile where it has one, over what holds for all.
+        """Return the gateway's settings for a client: its profile, if it has one, over the settings of all clients.
 
-        A model named for a client comes with its own window, unless the profile says another.
+        A model set for a client brings its own window, unless the profile sets another.
         """
         profile = self.clients.get(client or "", ClientProfile())
         chosen = self.gateway if profile.model is None else replace(self.gateway, model=profile.model, window=None)

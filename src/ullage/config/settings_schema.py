@@ -1,17 +1,13 @@
 """The schema of `ullage.toml`: every key with its kind, default and description.
 
-Its name, what it takes, what it means and what holds without it. Which keys there are, `keys` says.
+One set of tables serves for reading files, for the nearest name in an error, and for the reference in the docs. The
+fields that keys set are documented where they are declared.
 
-One table for reading, for the nearest name in an error, and for the reference in the docs. What a key does is told
-where its field is declared.
+Each kind parses a value from a file and returns the typed value, or None if it does not fit. It reports nothing: the
+reader of the file knows the position of the value.
 
-Each kind reads a value as it stands in a file and gives what it means, or None where it does not fit. It reports
-nothing: the reader of the file knows where the value stands.
-
-Those of a provider, of budgets, of a policy and of folders to be searched. What stands inside a policy's tables is read
-by `delegate`, under the names that its two JSON files have.
-
-Those of a database, which is the only kind of source there is. What a key does is told where its field is declared.
+Keys inside a policy's tables are not listed here: `delegate` reads them, under the names used in the policy's two JSON
+files. Databases are the only kind of source.
 """
 
 import math
@@ -87,11 +83,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Kind:
+    """A kind of value: how it is parsed, and how messages and the reference describe it."""
+
     wanted: str
-    """With its article, for messages and the reference."""
+    """Description with its article, for messages and the reference."""
     read: Callable[[object], object | None]
     nature: str = "a text"
-    """What `described` says of a value that is at least of the right sort."""
+    """Description, in place of `described`, of a value that has at least the right type."""
 
 
 def _text(value: object) -> str | None:
@@ -128,7 +126,7 @@ def _budget(value: object) -> int | None:
 
 
 def _by_tool(read: Callable[[object], object | None]) -> Callable[[object], object | None]:
-    """A table in which every value is of that kind."""
+    """Return a parser of tables in which every value is of this kind."""
 
     def read_table(value: object) -> dict[str, object] | None:
         if not isinstance(value, dict):
@@ -141,7 +139,7 @@ def _by_tool(read: Callable[[object], object | None]) -> Callable[[object], obje
 
 
 def _money(value: object) -> Decimal | None:
-    """By its shortest writing: 0.1 is meant as it stands, not as the nearest binary fraction."""
+    """Parse an amount from its shortest decimal form: 0.1 means exactly that, not the nearest binary fraction."""
     return None if _wait(value) is None else Decimal(repr(value))
 
 
@@ -152,13 +150,13 @@ def _shares(value: object) -> tuple[Decimal, ...] | None:
 
 
 def _key_variable(value: object) -> object | None:
-    """A variable's name, and no key: of some providers a key could be one."""
+    """Parse a variable's name and refuse API keys: the keys of some providers would be valid names."""
     named = VARIABLE.read(value)
     return None if named is None or _KEY.match(str(named)) else named
 
 
 def _lines(value: object) -> tuple[str, ...] | None:
-    """Any texts, the empty one too: an argument may be empty."""
+    """Parse a list of any texts, including the empty one: an argument may be empty."""
     if not isinstance(value, list):
         return None
     items = cast("list[object]", value)
@@ -172,7 +170,7 @@ def _names(value: object) -> tuple[str, ...] | None:
 
 
 def _inherited(value: object) -> tuple[str, ...] | None:
-    """True is every name, false is none."""
+    """Parse the variables to inherit: true means every name, false none."""
     if isinstance(value, bool):
         return ("*",) if value else ()
     return _names(value)
@@ -204,14 +202,14 @@ TRANSPORTS = {
     "streamableHttp": "http",
     "sse": "sse",
 }
-"""Every spelling in use, to what is meant."""
+"""Every spelling in use, mapped to its meaning."""
 _MODES = ("auto", "search", "direct")
 _INDEXES: tuple[str, ...] = get_args(IndexKind)
 _CHANGES: tuple[str, ...] = get_args(DefinitionChanges)
 _WIRES: tuple[str, ...] = get_args(WireKind)
 _LEVELS: tuple[str, ...] = get_args(LogLevel)
 _KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|nvapi)[_-]|AIza")
-"""How keys begin; no variable is called so."""
+"""Prefixes of API keys; no variable's name begins with one."""
 
 TEXT = Kind("a text", _text)
 FLAG = Kind("true or false", lambda value: value if isinstance(value, bool) else None, "true or false")
@@ -251,13 +249,13 @@ CHOICES = {
     WIRE.wanted: _WIRES,
     LEVEL.wanted: _LEVELS,
 }
-"""What an error offers for a kind that is a choice."""
+"""Options that an error lists for a kind that is a choice."""
 
 _DESCRIBED = ((bool, "true or false"), (str, "a text"), (int | float, "a number"), (list, "a list"), (dict, "a table"))
 
 
 def described(value: object) -> str:
-    """What a value is, without saying it."""
+    """Describe a value without revealing it."""
     if value in ("", [], {}) or (isinstance(value, str) and not value.strip()):
         return "empty"
     return next((name for kind, name in _DESCRIBED if isinstance(value, kind)), "something else")
@@ -265,12 +263,14 @@ def described(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
+    """One key of `ullage.toml`."""
+
     name: str
     kind: Kind
     means: str
     default: str = "none"
     field: str = ""
-    """What the value is called in the code, where that is another word."""
+    """Name of the field in the code, if it differs."""
 
     @property
     def target(self) -> str:
@@ -301,7 +301,7 @@ _TIMING = (
     ),
 )
 TIMING = tuple(key.target for key in _TIMING)
-"""Of these keys, those that are fields of `Timing`."""
+"""The keys among these that are fields of `Timing`."""
 PROVIDER = (
     Key(
         name="kind",
@@ -448,7 +448,7 @@ _WITHIN_LIMITS = (
     Key(name="concurrency", kind=WHOLE, means="Questions at one time; others wait.", default="4"),
 )
 LIMITS = tuple(key.target for key in _WITHIN_LIMITS)
-"""Of these keys, those that are fields of `Limits`."""
+"""The keys among these that are fields of `Limits`."""
 
 SOURCE = (
     Key(
@@ -630,7 +630,7 @@ HANDLING = (
         means="Seconds in which the same call of a tool is answered from memory: `{ get_rates = 60 }`.",
     ),
 )
-"""Of a server's keys, those about its results."""
+"""The keys of a server that concern its results."""
 SERVER = (
     Key(name="command", kind=TEXT, means="The program to start. Either this or `url`."),
     Key(name="args", kind=LINES, means="Its arguments.", field="arguments"),
@@ -785,11 +785,11 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "store": STORE_KEYS,
     "http.tokens.NAME": TOKEN,
 }
-"""Every table by its heading; NAME is the user's to choose, SCOPE one of `call` to `month`."""
+"""Every table by its heading. NAME is chosen by the user; SCOPE is one of `call` to `month`."""
 
 
 def reference() -> str:
-    """The tables as Markdown, for the docs."""
+    """Return the tables as Markdown, for the docs."""
     return "\n\n".join(_section(heading, keys) for heading, keys in TABLES.items()) + "\n"
 
 

@@ -1,10 +1,10 @@
 """Parses `ullage.toml`.
 
-Strict: whatever cannot be meant is an error with its file, line, key and the nearest known key, and all errors of a
-file are told together. Variables in servers are another matter: one that is not set concerns only that server.
+Parsing is strict: anything invalid is an error with its file, line, key and the nearest known key, and all errors of a
+file are reported together. A variable that is not set in the entry of a server affects only that server.
 
-The tables `[delegate]`, `[providers.NAME]` and `[retrieve.NAME]`. A policy's own tables are only found here; `policies`
-has them read.
+The tables `[delegate]`, `[providers.NAME]` and `[retrieve.NAME]` are parsed here too. The tables of a policy are only
+located here; `entries` reads them.
 """
 
 import tomllib
@@ -97,24 +97,25 @@ def read_retrieves(document: Table, findings: Findings) -> Iterator[tuple[str, F
 _RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "only")
 _HEADINGS = tuple(dict.fromkeys(heading.split(".")[0] for heading in TABLES if heading))
 _BESIDE_URL = ("arguments", "environment", "inherit_env", "directory")
-"""Keys of a server that is started, which mean nothing for one that is reached by its address."""
+"""Keys of a server that is started; they have no meaning for a server reached by its address."""
 
 
 @dataclass(slots=True)
 class _Findings(Findings):
-    """With what is met of servers."""
+    """Findings of a file, with those about servers."""
 
     rules: dict[str, Rules] = field(default_factory=dict[str, Rules])
-    """By server, those left out among them."""
+    """Servers by name, including those left out."""
     on: set[str] = field(default_factory=set[str])
-    """Servers of which it is written that they are not disabled."""
+    """Servers whose entry says explicitly that they are not disabled."""
     handling: dict[str, ServerResults] = field(default_factory=dict[str, ServerResults])
-    """By server, what is said of its results."""
+    """Settings of results, by server."""
     is_bound_to_folder: bool = False
-    """Whether some server is there in certain folders only."""
+    """Whether some server is limited to certain folders."""
 
 
 def read_ullage_toml(page: Page) -> Layer:
+    """Return the layer of an `ullage.toml`, with an issue for every error in it."""
     findings = _Findings(page)
     try:
         document = cast("Table", tomllib.loads(page.text))
@@ -166,7 +167,8 @@ def _settings(document: Table, name: str, keys: Sequence[Key], findings: _Findin
 
 
 def _unhidden(values: Mapping[str, Any], page: Page) -> Iterator[Issue]:
-    """The tools that find the others are all a model sees: they can be denied, not hidden."""
+    """Report hidden search tools: the tools that find the others are all that a model sees, so they can be denied but
+    not hidden."""
     for name in values.get("own.hidden", ()):
         if name in FIND_NAMES:
             said = f"`{name}` cannot be hidden, it stays listed"
@@ -174,7 +176,7 @@ def _unhidden(values: Mapping[str, Any], page: Page) -> Iterator[Issue]:
 
 
 def _store(document: Table, findings: _Findings) -> dict[str, Any]:
-    """The database's address, its password perhaps from a variable; without it there is nothing to go on with."""
+    """Read the store's URL, whose password may come from a variable. A variable that is not set is an error."""
     values = _settings(document, "store", STORE_KEYS, findings)
     if "store.url" in values:
         replaced = findings.page.expand(cast("str", values["store.url"]))
@@ -188,7 +190,7 @@ def _servers(document: Table, findings: _Findings) -> Iterator[tuple[str, Server
     for path, table in findings.named(document, ("servers",)):
         before = len(findings.issues)
         values = findings.keys(table, path, SERVER)
-        # A key that is there but does not fit is there all the same.
+        # A key with an invalid value still counts as present.
         present = {key.target: values.get(key.target) for key in SERVER if key.name in table}
         _fit_together(present, path, findings)
         folders = cast("tuple[str, ...] | None", values.get("folders"))
@@ -197,7 +199,7 @@ def _servers(document: Table, findings: _Findings) -> Iterator[tuple[str, Server
 
 
 def server_fault(name: str, table: Mapping[str, object]) -> str | None:
-    """Why a table of a server could not stand in an `ullage.toml`; None where it could."""
+    """Return why a table of a server would be invalid in an `ullage.toml`; None if it is valid."""
     page = Page(file=FILE_NAME, text="", environment={}, absolute=lambda path: path, expands=False)
     findings = _Findings(page)
     list(_servers({"servers": {name: table}}, findings))
@@ -205,7 +207,8 @@ def server_fault(name: str, table: Mapping[str, object]) -> str | None:
 
 
 def _is_wanted_here(folders: tuple[str, ...] | None, findings: _Findings) -> bool:
-    """Whether work goes on in one of these folders. A project's file is in its folder anyway, and has none to name."""
+    """Return whether the working folder is in one of these folders. A project's file applies to its own folder and
+    cannot name others."""
     if folders is None:
         return True
     findings.is_bound_to_folder = True

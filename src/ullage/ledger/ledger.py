@@ -1,9 +1,9 @@
-"""Recording of entries off the hot path, and reading them.
+"""Recording of entries in the background, and reading them.
 
-`record` puts an entry into a bounded queue and returns; a thread writes what has gathered, in batches. Where the
-database cannot keep up or fails, the oldest entries are dropped, counted, and a warning says so; a call never fails or
-waits because of the ledger. A process that is killed loses what came in the last `pause` seconds; model calls are
-money, and whoever makes them waits for `flush` before it answers.
+`record` puts an entry into a bounded queue and returns; a thread writes the queued entries in batches. If the database
+is too slow or fails, the oldest entries are dropped and counted, and a warning is logged; a call never fails or waits
+because of the ledger. A process that is killed loses the entries of the last `pause` seconds. Model calls cost money,
+so their callers wait for `flush` before they answer.
 
 `read_entries` and `totals` read the rows themselves; `report` reads the sums that are kept with them.
 """
@@ -34,21 +34,24 @@ _log = logging.getLogger(__name__)
 _BATCH = 500
 _LONGEST_PAUSE = 30.0
 _FIRST_PRUNE, _PRUNE_EVERY = 60.0, 6 * 3600.0
-"""Seconds until old entries are looked for: not while a process starts."""
+"""Seconds before the first pruning of old entries, so that it does not slow down a starting process."""
 
 
 class Recorder(Protocol):
+    """Interface of everything that records entries."""
+
     def record(self, entry: Entry) -> None:
-        """Write it down, now or soon. Never waits and never fails."""
+        """Write the entry, now or later. Never waits and never fails."""
         ...
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until all that was recorded so far is written or lost; False where that takes longer."""
+        """Wait until everything recorded so far is written or lost; return False if that takes longer than `timeout`
+        seconds."""
         ...
 
 
 class Unrecorded:
-    """Where nobody wants a ledger."""
+    """A recorder that discards everything, for use without a ledger."""
 
     def record(self, entry: Entry) -> None:
         pass
@@ -59,7 +62,8 @@ class Unrecorded:
 
 @dataclass(frozen=True, slots=True)
 class SpendOnly:
-    """Records model calls alone. What the command line's own verbs search and call is no client's saving."""
+    """A recorder of model calls only. Searches and calls made by the command line's own verbs save no client
+    anything."""
 
     inner: Recorder
 
@@ -72,16 +76,18 @@ class SpendOnly:
 
 
 class Recording:
-    """Writes to the database. Safe from any thread; any number of processes may write to one database."""
+    """A recorder that writes to the database. Safe from any thread; any number of processes may write to one
+    database."""
 
     def __init__(
         self, database: Database, *, capacity: int = 10_000, pause: float = 0.25, keep_days: float | None = None
     ) -> None:
-        """
+        """Create the recorder.
+
         Args:
             database: The store.
-            capacity: Entries that may wait.
-            pause: Seconds that they gather.
+            capacity: Maximum number of entries in the queue.
+            pause: Seconds for which entries are collected before they are written.
             keep_days: Days after which entries are merged into daily totals; None to keep them all.
         """
         self._database = database
@@ -100,9 +106,9 @@ class Recording:
         self._reason: str | None = None
         self._said = 0
         self.lost = 0
-        """Entries that were never written."""
+        """Number of entries that were never written."""
         self.problem: str | None = None
-        """Why the last batch could not be written; None where it could."""
+        """Why the last batch could not be written; None if it was."""
 
     def record(self, entry: Entry) -> None:
         with self._changed:
@@ -116,19 +122,20 @@ class Recording:
             elif len(self._queue) in {1, _BATCH}:
                 self._changed.notify_all()
             if self._thread is None and not self._is_closing:
-                # A daemon: a process that ends without closing its ledger must not hang on it.
+                # A daemon thread, so that a process that ends without closing its ledger does not hang.
                 self._thread = threading.Thread(target=self._run, name="ullage-ledger", daemon=True)
                 self._thread.start()
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Waits until all that was recorded so far is written or lost; False where that takes longer."""
+        """Wait until everything recorded so far is written or lost; return False if that takes longer than `timeout`
+        seconds."""
         with self._changed:
             wanted, self._is_hurried = self._recorded, True
             self._changed.notify_all()
             return self._changed.wait_for(lambda: self._settled >= wanted, timeout)
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Writes what waits, within `timeout` seconds, and no more after that; calling twice is harmless."""
+        """Write the queued entries for at most `timeout` seconds, then stop. Calling it twice is harmless."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -153,13 +160,14 @@ class Recording:
                     _log.warning("the ledger was not pruned: %s", error.message)
 
     def _say(self) -> None:
-        """Of losses, from where a log that takes its time holds nobody up: at the first, and at the end."""
+        """Log lost entries, at the first loss and at the end. Called without the lock, so that a slow log blocks
+        nobody."""
         if self.lost > self._said and (self._is_closing or not self._said):
             self._said = self.lost
             _log.warning("the ledger lacks %d entries: %s", self.lost, self._reason)
 
     def _next_batch(self) -> list[Entry]:
-        """What has gathered; nothing when it is time to end."""
+        """Return the next batch; an empty one when the recorder is closing."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._is_closing)
             self._wait(self._pause, lambda: self._is_hurried or len(self._queue) >= _BATCH)
@@ -222,9 +230,10 @@ def read_entries(
     kind: Kind | None = None,
     session: str | None = None,
 ) -> Iterator[Entry]:
-    """Read entries from `since` up to before `until`, page by page: no transaction stays open between pages.
+    """Read entries from `since` up to, but not including, `until`, page by page: no transaction stays open between
+    pages.
 
-    Model calls come after all other entries, by time; these come in the order in which they were written.
+    Model calls come after all other entries, ordered by time; the others come in the order in which they were written.
     """
     conditions, values = _within(since, until)
     if session is not None:
@@ -252,7 +261,7 @@ def _fetch(connection: Connection, query: str, values: dict[str, object]) -> lis
 
 
 def _within(since: datetime | None, until: datetime | None) -> tuple[list[str], dict[str, object]]:
-    """Conditions on the time of an entry, and their values."""
+    """Return conditions on the time of an entry, and their values."""
     times = {"since": since, "until": until}
     conditions = {"since": "c.time >= :since", "until": "c.time < :until"}
     given: dict[str, object] = {name: seconds(time) for name, time in times.items() if time is not None}
@@ -261,16 +270,18 @@ def _within(since: datetime | None, until: datetime | None) -> tuple[list[str], 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
+    """The sums of the entries of one kind."""
+
     entries: int
     tokens: int
     saved_tokens: int | None
-    """Over the entries that know what they saved; None where none does."""
+    """Sum over the entries whose saving is known; None if there are none."""
     errors: int
     milliseconds: float | None
 
 
 def totals(database: Database, *, since: datetime | None = None, until: datetime | None = None) -> dict[str, Total]:
-    """Sums by kind, recounted from the rows, for the kinds that have entries."""
+    """Return the sums by kind, recounted from the rows, for the kinds that have entries."""
     conditions, values = _within(since, until)
     where = " AND ".join(conditions) or "1 = 1"
     errors = "sum(CASE WHEN c.flags % 2 = 1 THEN 1 ELSE 0 END)"
@@ -289,7 +300,7 @@ def totals(database: Database, *, since: datetime | None = None, until: datetime
 
 
 def _total(entries: int, tokens: int, saved: int | None, errors: int, milliseconds: float | None) -> Total:
-    """PostgreSQL sums integers to decimals."""
+    """Return a total as numbers of Python; PostgreSQL sums integers to decimals."""
     return Total(
         entries=entries,
         tokens=int(tokens),

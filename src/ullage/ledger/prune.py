@@ -1,8 +1,8 @@
 """Pruning of the ledger by age.
 
-Entries older than `keep_days` are deleted, and their sums by the hour become sums by the day, so totals stay as they
-were. Model calls stay for two years: their keys keep a log that is read again from counting them twice. Sums of a call
-that is deleted stay too, and calls from before that day are not accepted any more.
+Entries older than `keep_days` are deleted, and their sums by the hour are merged into sums by the day, so totals do not
+change. Model calls are kept for two years: their keys prevent a log that is read again from being counted twice. The
+sums of a deleted call are kept, and calls from before that day are no longer accepted.
 """
 
 from datetime import datetime, timedelta, tzinfo
@@ -15,11 +15,11 @@ from .rows import CALLS_PRUNED, ENTRIES_PRUNED, HOUR, MEASURES, mark_of
 __all__ = ["KEEP_DAYS", "prune"]
 
 KEEP_DAYS = 90.0
-"""Days that entries are kept."""
+"""Default number of days for which entries are kept."""
 
 _CALLS_KEPT = timedelta(days=730)
 _AT_ONCE = 5_000
-"""Rows that one transaction deletes: others wait for it."""
+"""Maximum rows deleted in one transaction, because other writers wait for it."""
 _DAILY = "daily_until"
 _PUT_MARK = upsert("ullage_ledger_marks", ("name", "value"), key="name", update={"value": "excluded.value"})
 
@@ -31,7 +31,7 @@ def prune(database: Database, *, keep_days: float, now: datetime, zone: tzinfo |
         database: The store.
         keep_days: Days that entries are kept.
         now: The time, with its zone.
-        zone: Whose days the totals are of; None for this machine's.
+        zone: The time zone of the daily totals; None for this machine's.
 
     Returns:
         How many rows were deleted.
@@ -71,7 +71,7 @@ def _mark(connection: Connection, *, name: str, value: float) -> None:
 
 
 def _days(database: Database, edge: float, zone: tzinfo | None) -> list[tuple[int, int]]:
-    """Days up to the edge whose sums are still by the hour, as pairs of hours."""
+    """Return days up to the edge whose sums are still by the hour, as pairs of hours."""
     first = database.read(lambda connection: connection.scalar("SELECT MIN(hour) FROM ullage_hours"))
     if first is None:
         return []
@@ -79,7 +79,7 @@ def _days(database: Database, edge: float, zone: tzinfo | None) -> list[tuple[in
     begin = datetime.fromtimestamp(max(first * HOUR, done)).astimezone(zone)
     at, found = _midnight(begin, zone), list[tuple[int, int]]()
     while at.timestamp() < edge:
-        # A day of summer time has 23 or 25 hours.
+        # A day on which summer time begins or ends has 23 or 25 hours.
         following = _midnight(at + timedelta(hours=36), zone)
         found.append((-int(-at.timestamp() // HOUR), -int(-following.timestamp() // HOUR)))
         at = following

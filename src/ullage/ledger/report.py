@@ -11,16 +11,16 @@
 - `key`: the day (`2026-11-18`), Monday of the week, month (`2026-11`), session, client, project, server, tool or model
   of the line; "" where it is unknown
 - `spent` (`Spent`): model calls, their tokens by kind, dollars, and what cache misses cost. Model calls are the only
-  kind of entry that is money: definitions, results and history are what these calls were made of
-- `saved` (`Saved`): tokens by kind, `net`, and dollars. A search and a page read back are negative: they take back what
-  their definitions and results had saved
+  kind of entry that is money: definitions, results and history are parts of these calls
+- `saved` (`Saved`): tokens by kind, `net`, and dollars. A search and a page read back are negative: they reduce what
+  definitions and results had saved
 - `models`: `Spent` by model
 - `uses`: tool results of the line, `errors` of them, and their tokens as they passed
 
-`principal` limits a report to one principal's rows. `recount=True` adds up the rows themselves, which is slow and must
-give the same: the sums are written in the same transaction. Sums are kept by the hour, of servers and tools by the day
-in UTC; where other times are asked for, as in a zone that is off by a part of an hour, rows are added up as long as
-they are kept.
+`principal` limits a report to one principal's rows. `recount=True` adds up the rows themselves. That is slow and
+must give the same result, because the sums are written in the same transaction. Sums are kept by the hour, those of
+servers and tools by the day in UTC. For other times, as in a zone that is offset by a fraction of an hour, rows are
+added up as long as they are kept.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ _OF_CALLS = ("input", "output", "cache_read", "cache_write", "reasoning", "misse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Model calls. `input` includes what was read from and written to caches, `output` includes reasoning."""
+    """Sums of model calls. `input` includes tokens read from and written to caches, `output` includes reasoning."""
 
     calls: int = 0
     errors: int = 0
@@ -65,16 +65,16 @@ class Spent:
     cache_write: int = 0
     reasoning: int = 0
     missed: int = 0
-    """Tokens that were read anew although the provider had read them for the request before."""
+    """Tokens read again without the cache although the provider had read them for the previous request."""
     picodollars: int = 0
     missed_picodollars: int = 0
     unpriced: int = 0
-    """Calls whose price is unknown; they are in no sum of money."""
+    """Calls whose price is unknown; they are not included in any sum of money."""
     milliseconds: float = 0.0
 
     @property
     def dollars(self) -> Decimal | None:
-        """None where no call has a price."""
+        """Cost of the calls; None if no call has a price."""
         return None if self.calls and self.unpriced == self.calls else self.picodollars * _PICO
 
     @property
@@ -91,17 +91,17 @@ class Saved:
     """Tokens that model requests did not carry because of Ullage, less what it added."""
 
     definitions: int = 0
-    """Over all requests, with our own tools, instructions and replies charged."""
+    """Over all requests, after deducting Ullage's own tools, instructions and replies."""
     search: int = 0
-    """Search replies; never above 0."""
+    """Tokens of search replies; never above 0."""
     result: int = 0
-    """Results before their budget less results as they passed, once each."""
+    """Tokens of results before their budget minus tokens of results as passed on, once each."""
     page: int = 0
-    """Parts of held results that were read back; never above 0."""
+    """Parts of stored results that were read back; never above 0."""
     history: int = 0
-    """What compactions took out of histories, once each."""
+    """Tokens that compactions removed from histories, once each."""
     unmeasured: int = 0
-    """Entries whose saving is unknown."""
+    """Number of entries whose saving is unknown."""
     dollars: Decimal | None = None
     """At list prices of the models in use: definitions and history as read from a cache, results as new input. None
     where no price is known."""
@@ -113,34 +113,38 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
+    """One line of a report: the sums of a period, session, client, project, server, tool or model."""
+
     key: str
     spent: Spent = field(default_factory=Spent)
     saved: Saved = field(default_factory=Saved)
     models: dict[str, Spent] = field(default_factory=dict[str, Spent])
     uses: int = 0
-    """Tool results."""
+    """Number of tool results."""
     errors: int = 0
-    """Tool results that were errors."""
+    """Number of tool results that were errors."""
     result_tokens: int = 0
-    """Of tool results as they passed."""
+    """Tokens of tool results as they were passed on."""
     requests: int = 0
-    """Searches and tool calls."""
+    """Number of searches and tool calls."""
     first: datetime | None = None
-    """The hour of the first entry; its day in UTC where lines are servers or tools."""
+    """The hour of the first entry; its day in UTC if lines are servers or tools."""
     last: datetime | None = None
-    """Of the last entry."""
+    """The time of the last entry."""
     client: str | None = None
-    """For sessions."""
+    """Set if lines are sessions."""
     project: str | None = None
-    """For sessions."""
+    """Set if lines are sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
+    """The lines of a report and their total."""
+
     by: Group
     since: date | None
     until: date | None
-    """The first day that is no part of it."""
+    """The first day that is not included."""
     lines: tuple[Line, ...]
     total: Line
 
@@ -160,16 +164,16 @@ def usage_report(  # noqa: PLR0913
 
     Args:
         database: The store.
-        by: What a line stands for.
-        since: The first day, in `zone`, or a moment; None from the beginning.
-        until: The first day that is left out, or a moment; None up to now.
-        zone: Whose days, weeks and months are meant.
-        principal: Only what this principal spent and saved.
-        prices: Prices of saved tokens, by model. What calls cost is in the ledger already.
+        by: What each line represents.
+        since: The first day, in `zone`, or a moment; None for the beginning.
+        until: The first day that is not included, or a moment; None for now.
+        zone: The time zone of days, weeks and months.
+        principal: Include only this principal's rows; None for all.
+        prices: Prices of saved tokens, by model. The cost of calls is already in the ledger.
         recount: Add up the rows instead of the sums that are kept with them.
 
     Returns:
-        Lines in the order of their keys; sessions in the order of their last entry.
+        Lines ordered by their keys; sessions ordered by their last entry.
     """
     span = _moment(since, zone), _moment(until, zone)
     asked = _Asked(by, span, principal, zone, recount=recount)
@@ -239,7 +243,7 @@ def _sums(connection: Connection, asked: _Asked) -> Iterator[_Sum]:
 
 
 def _sums_of_tools(connection: Connection, asked: _Asked, since: float | None, until: float | None) -> Iterator[_Sum]:
-    """Sums by the day in UTC, and of the parts of days at both ends the rows themselves."""
+    """Yield the sums by day in UTC, and sums of the rows themselves for the partial days at both ends."""
     first = None if since is None else -int(-since // DAY)
     last = None if until is None else int(until // DAY)
     if first is not None and last is not None and first > last:  # within one day
@@ -254,7 +258,7 @@ def _sums_of_tools(connection: Connection, asked: _Asked, since: float | None, u
 
 
 def _grouped(connection: Connection, asked: _Asked, source: str, span: tuple[float | None, ...]) -> Iterator[_Sum]:
-    """The sums of a source, with names in the place of ids."""
+    """Yield the sums of a source, with names in place of ids."""
     conditions, values = list[str](), dict[str, object]()
     for name, sign, limit in zip(("since", "until"), (">=", "<"), span, strict=True):
         if limit is not None:
@@ -281,7 +285,7 @@ def _grouped(connection: Connection, asked: _Asked, source: str, span: tuple[flo
 
 
 def _sums_source(asked: _Asked, offset: int) -> str:
-    """A query of the sums, aggregated by ids before names are joined to them."""
+    """Return a query of the sums, aggregated by ids before names are joined to them."""
     is_session = asked.by == "session"
     table, ids = ("ullage_session_hours", "session, kind") if is_session else ("ullage_hours", "party, subject")
     bucket = f"(hour + {offset // HOUR}) / 24" if asked.by in ("day", "week", "month") else "NULL"
@@ -301,9 +305,9 @@ def _days_source() -> str:
 
 
 def _rows_source(asked: _Asked, offset: int, kind: str) -> str:
-    """The same of the rows themselves."""
+    """Return a query that computes the sums from the rows themselves."""
     ids = "session, kind" if asked.by == "session" else "party, subject"
-    # A cast cuts in SQLite and rounds in PostgreSQL.
+    # A cast truncates in SQLite and rounds in PostgreSQL.
     whole = "CAST({} AS BIGINT)" if kind == "sqlite" else "CAST(FLOOR({}) AS BIGINT)"
     days = whole.format(f"(at + {offset}) / {DAY}")
     bucket = days if asked.by in ("day", "week", "month") else "NULL"
@@ -342,7 +346,7 @@ def _rows_source(asked: _Asked, offset: int, kind: str) -> str:
 def _offsets(
     connection: Connection, asked: _Asked, since: float | None, until: float | None
 ) -> Iterator[tuple[float | None, float | None, int]]:
-    """Spans of time in which the zone's offset from UTC stays the same. Only days, weeks and months need them."""
+    """Yield spans of time in which the zone's offset from UTC stays the same. Only days, weeks and months need them."""
     if asked.by not in ("day", "week", "month"):
         yield since, until, 0
         return
@@ -371,7 +375,7 @@ def _offset(at: float, zone: tzinfo) -> int:
 
 
 def _period(by: Group, bucket: int) -> str:
-    """The key of a day, counted from 1970 in local time; of its week; of its month."""
+    """Return the key of a day, counted from 1970 in local time; or of its week or month."""
     day = date(1970, 1, 1) + timedelta(days=int(bucket))
     if by == "week":
         day -= timedelta(days=day.weekday())
@@ -379,8 +383,8 @@ def _period(by: Group, bucket: int) -> str:
 
 
 class _Pricing:
-    """Dollars of saved tokens: at the price of the model that the entry names, else of the one that the client used
-    most, else of the one used most."""
+    """Prices of saved tokens in dollars: those of the model that the entry names, else of the one that the client used
+    most, else of the one used most overall."""
 
     def __init__(self, sums: Sequence[_Sum], prices: Prices) -> None:
         self._prices = prices
@@ -417,7 +421,7 @@ _MODEL = KINDS.index("model")
 
 @dataclass(slots=True)
 class _Sheet:
-    """A line while it is added up."""
+    """A line while its sums are added up."""
 
     first: int
     last: int

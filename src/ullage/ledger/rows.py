@@ -1,10 +1,10 @@
 """Rows of the ledger and the sums kept with them, written in one transaction.
 
-An entry is a row of `ullage_entries`, a model call one of `ullage_model_calls`. Names stand once in `ullage_parties`
-(principal, client, project), `ullage_sessions` and `ullage_subjects` (kind, server, tool, model), under ids that are
-hashes of the names, so that processes need not ask each other for numbers. Every row is added to three sums when it is
-written: `ullage_hours` by party, kind and model, `ullage_session_hours` by session and kind, and `ullage_tool_days` by
-party and the whole subject. Reports read these.
+An entry is a row of `ullage_entries`, a model call one of `ullage_model_calls`. Names are stored once, in
+`ullage_parties` (principal, client, project), `ullage_sessions` and `ullage_subjects` (kind, server, tool, model).
+Their ids are hashes of the names, so that processes need not coordinate numbers. Every row is added to three sums when
+it is written: `ullage_hours` by party, kind and model, `ullage_session_hours` by session and kind, and
+`ullage_tool_days` by party and the whole subject. Reports read these.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ _METHODS: tuple[Method, ...] = tuple(Method)
 _SOURCES: Mapping[int, Source] = {rank: source for source, rank in DIRECTNESS.items()}
 _NOTHING = (0,) * len(MEASURES)
 CALLS_PRUNED, ENTRIES_PRUNED = "calls_pruned", "entries_pruned"
-"""Marks before which rows were deleted."""
+"""Names of the marks that store the time before which rows were deleted."""
 _CHUNK = 900
 """Parameters of one statement, below SQLite's limit."""
 
@@ -110,13 +110,13 @@ SUMS: Mapping[str, tuple[str, str, str]] = {
     "ullage_session_hours": ("session", "hour", "kind"),
     "ullage_tool_days": ("day", "party", "subject"),
 }
-"""Tables of sums, and their keys."""
+"""Tables of sums, with their keys."""
 _ADD = {table: _adding(table, key) for table, key in SUMS.items()}
 
 
 @lru_cache(8192)
 def _id(*names: str | None) -> int:
-    """63 bits of the hash of some names."""
+    """Return 63 bits of the hash of some names."""
     text = "\x1f".join("\x00" if name is None else name for name in names)
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") >> 1
 
@@ -127,7 +127,7 @@ def _text(name: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Who spends: a session, and whose it is."""
+    """The session that an entry belongs to, with its principal, client and project."""
 
     principal: str
     session: str
@@ -146,7 +146,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What it is spent on."""
+    """The kind, server, tool and model of an entry."""
 
     kind: str
     server: str | None = None
@@ -159,7 +159,7 @@ class Subject:
 
     @property
     def broad(self) -> "Subject":
-        """The same without server and tool."""
+        """The subject without server and tool."""
         return Subject(self.kind, model=self.model)
 
 
@@ -186,11 +186,12 @@ class CallRow:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Of two rows of one call the higher is kept: the more direct, then the one that reports more."""
+        """Rank among rows of one call, of which the highest is kept: the more direct source first, then the row that
+        reports more."""
         return self.source, (self.input or 0) + (self.output or 0)
 
     def measures(self) -> Sequence[float]:
-        """In the order of `MEASURES`."""
+        """Return the values in the order of `MEASURES`."""
         return (
             1,
             self.flags & 1,
@@ -213,7 +214,8 @@ class CallRow:
 
 
 def call_key(key: str | None, *fallback: object) -> int:
-    """The row id of a model call: of the provider's response id, else of client, model, usage and time."""
+    """Return the row id of a model call: hashed from the provider's response id, else from client, model, usage and
+    time."""
     return _id("call", key) if key is not None else _hash_once("\x1f".join(map(str, fallback)))
 
 
@@ -227,7 +229,7 @@ def picodollars_of(dollars: Decimal | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Ids:
-    """Of the names of a row."""
+    """Ids of the names of a row."""
 
     party: int
     session: int
@@ -239,13 +241,13 @@ class _Ids:
 
 @dataclass(slots=True)
 class _Sums:
-    """What a batch adds to the sums."""
+    """The amounts that a batch adds to the sums."""
 
     tables: dict[str, dict[tuple[int, int, int], list[float]]] = field(
         default_factory=lambda: {table: {} for table in SUMS}
     )
     added: dict[tuple[int, _Ids], list[float]] = field(default_factory=dict[tuple[int, "_Ids"], list[float]])
-    """By hour and ids, before it is spread over the tables."""
+    """By hour and ids, before the values are distributed to the tables."""
     known: dict[tuple[Party, Subject], _Ids] = field(default_factory=dict[tuple[Party, Subject], "_Ids"])
     parties: dict[int, Party] = field(default_factory=dict[int, Party])
     whose: dict[int, tuple[int, Party]] = field(default_factory=dict[int, tuple[int, Party]])
@@ -253,7 +255,7 @@ class _Sums:
     subjects: dict[int, Subject] = field(default_factory=dict[int, Subject])
 
     def name(self, party: Party, subject: Subject) -> "_Ids":
-        """Notes the names, and returns their ids."""
+        """Collect the names for writing, and return their ids."""
         known = self.known.get((party, subject))
         if known is not None:
             return known
@@ -276,7 +278,7 @@ class _Sums:
                 found[place] += sign * value
 
     def _spread(self) -> None:
-        """What was added, by the key of each table."""
+        """Distribute the added values to the tables, by the key of each."""
         for (hour, ids), measures in self.added.items():
             for table, key in (
                 ("ullage_hours", (hour, ids.party, ids.broad)),
@@ -292,7 +294,7 @@ class _Sums:
                         found[place] += value
 
     def write(self, connection: Connection) -> None:
-        """The names and the sums, in the order of their keys: so two processes cannot wait for each other."""
+        """Write the names and the sums in the order of their keys, so that two processes cannot deadlock."""
         self._spread()
         parties = [
             {
@@ -328,7 +330,7 @@ def _sum_rows(names: tuple[str, ...], sums: Mapping[tuple[int, int, int], list[f
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Add entries, and what they add to the sums."""
+    """Add entries to the ledger and to its sums."""
     sums, rows, calls = _Sums(), list[dict[str, object]](), list[CallRow]()
     for entry in entries:
         if entry.kind == "model":
@@ -370,7 +372,7 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
 
 
 def add_calls(connection: Connection, calls: Sequence[CallRow]) -> int:
-    """Add model calls, each once; returns how many were new or better than what was known of them."""
+    """Add model calls, each once. Return how many were new or more complete than the stored row."""
     sums = _Sums()
     changed = _put_calls(connection, calls, sums)
     sums.write(connection)
@@ -395,7 +397,7 @@ def _put_calls(connection: Connection, calls: Sequence[CallRow], sums: _Sums) ->
         if known is not None:
             if call.rank <= known.rank:
                 continue
-            if call.source == known.source:  # a later piece of the same answer: when and where it began stays
+            if call.source == known.source:  # a later piece of the same answer: its original time and place are kept
                 call.time, call.party = known.time, known.party
             sums.add(known.time, sums.name(known.party, known.subject), known.measures(), -1)
         ids = sums.name(call.party, call.subject)
@@ -438,7 +440,7 @@ def stored_call(row: Mapping[str, Any]) -> CallRow:
 
 
 def call_row(entry: Entry) -> CallRow:
-    """A model call's entry as its row."""
+    """Return the row of a model call's entry."""
     use = entry.use or ModelUse(usage=Usage(input=entry.tokens))
     usage, time = use.usage, seconds(entry.time)
     fallback = entry.client, entry.model, usage, time, entry.session
@@ -475,7 +477,7 @@ def _flags(entry: Entry) -> int:
 
 
 def entry_of(row: Mapping[str, Any], *, is_call: bool) -> Entry:
-    """The entry of a row of `ENTRIES` or `CALLS`."""
+    """Return the entry of a row of `ENTRIES` or `CALLS`."""
     flags: int = row["flags"]
     use, tokens = None, row.get("tokens")
     number: int = KINDS.index("model") if is_call else row["kind"]
@@ -519,5 +521,5 @@ def entry_of(row: Mapping[str, Any], *, is_call: bool) -> Entry:
 
 
 def mark_of(connection: Connection, name: str) -> float | None:
-    """A moment that the ledger keeps for itself; None where it is not set."""
+    """Return a moment that the ledger keeps for its own use; None if it is not set."""
     return connection.scalar("SELECT value FROM ullage_ledger_marks WHERE name = :name", {"name": name})

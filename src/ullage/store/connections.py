@@ -1,23 +1,20 @@
-"""Connections to the store, SQLite or PostgreSQL.
+"""Connections to the store, a SQLite file or a PostgreSQL server, with one interface for both.
 
-A path or a URL becomes an `Address`: a SQLite file, or a PostgreSQL server. Its secrets stay in `url`; `shown` is
-what may be said of it. Nothing is opened here.
+A path or a URL becomes an `Address`. Its secrets stay in `url`; `shown` is safe to display. Creating an address opens
+nothing.
 
-Connections to the store, alike for both kinds of database.
+Statements are plain SQL that SQLite and PostgreSQL both accept, with parameters written as `:name`. SQLite is used
+through Python's own driver: SQLAlchemy takes a sixth of a second to import, and most stores are a file. Connections to
+PostgreSQL use SQLAlchemy, which handles the driver's peculiarities and lost connections.
 
-Statements are plain SQL that SQLite and PostgreSQL read alike, with parameters written as `:name`. SQLite is spoken to
-through Python's own driver: SQLAlchemy takes a sixth of a second to import, and most stores are a file. PostgreSQL's
-connections are SQLAlchemy's, which brings the driver's quirks and lost connections with it.
-
-Engines that open connections so that many processes can use a database side by side.
-
-Transactions mean the same on both kinds: one that reads sees one moment, one that writes is alone or waits, and neither
-waits longer than `patience`. What is in the database is not known here.
+Engines open connections in such a way that many processes can use a database side by side. Transactions mean the same
+on both kinds: one that reads sees a single moment, one that writes is alone or waits, and neither waits longer than
+`patience`. This module does not depend on the contents of the database.
 
 Every error of a driver becomes one `StoreFailed` that names the place and the remedy. Nothing is retried here.
 
-Times are seconds since 1970 in UTC. JSON is kept as text that `json.dumps` wrote in ASCII, so that halves of surrogate
-pairs, NUL and numbers that are none survive; plain text columns lose those, and are for people.
+Times are seconds since 1970 in UTC. JSON is stored as ASCII text written by `json.dumps`, so that halves of surrogate
+pairs, NUL and non-finite numbers survive; plain text columns lose those, and are meant for display.
 """
 
 import os
@@ -65,12 +62,14 @@ _ACCEPTED = ("a path", "sqlite:///path", "postgresql://user@host/database")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
+    """The location of a store."""
+
     shown: str
-    """For people: no password, no query."""
+    """Safe to display: without password and query."""
     url: "URL | None" = field(default=None, repr=False)
-    """Whole, with its password; None for a file."""
+    """The whole URL with its password; None for a file."""
     path: Path | None = None
-    """The file, for SQLite."""
+    """The path of the file, for SQLite."""
 
     @classmethod
     def of(cls, where: str | Path) -> "Address":
@@ -89,14 +88,18 @@ class Address:
 
 
 def read_url(where: str, accepted: tuple[str, ...]) -> "URL":
-    """Raises `BadConfiguration` for what is no URL, with those that would do."""
+    """Parse a URL.
+
+    Raises:
+        BadConfiguration: The text is not a URL; the message lists the accepted forms.
+    """
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
     try:
         return make_url(where)
     except (ArgumentError, ValueError):
-        # The cause is dropped: it may quote a part of the URL, and so of the password.
+        # The cause is dropped: it may quote a part of the URL, and with it the password.
         raise BadConfiguration(
             "the database's URL cannot be read as one",
             suggestion="Write special characters of its password as %xx.",
@@ -127,7 +130,7 @@ class Answer:
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
     rowcount: int
-    """Rows that were changed."""
+    """Number of rows that were changed."""
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows)
@@ -136,7 +139,7 @@ class Answer:
         return list(self.rows)
 
     def mappings(self) -> list[dict[str, Any]]:
-        """The rows by the names of their columns."""
+        """Return the rows as mappings from column names to values."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def first(self) -> dict[str, Any] | None:
@@ -154,16 +157,18 @@ class Connection(Protocol):
     def kind(self) -> Kind: ...
 
     def execute(self, sql: str, values: Values | Sequence[Values] = ()) -> Answer:
-        """Runs a statement once, or once for each set of values."""
+        """Run a statement once, or once for each set of values."""
         ...
 
     def scalar(self, sql: str, values: Values | None = None) -> Any:  # noqa: ANN401 - whatever the column holds
-        """The first column of the first row; None where there is no row."""
+        """Return the first column of the first row; None if there is no row."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteConnection:
+    """A connection to a SQLite file, in a transaction."""
+
     inner: sqlite3.Connection
 
     @property
@@ -185,6 +190,8 @@ class SqliteConnection:
 
 @dataclass(frozen=True, slots=True)
 class PostgresConnection:
+    """A connection to a PostgreSQL server, in a transaction."""
+
     inner: "sqlalchemy.Connection"
 
     @property
@@ -207,18 +214,20 @@ class PostgresConnection:
 
 
 def in_list(name: str, values: Iterable[object]) -> tuple[str, dict[str, object]]:
-    """What stands after `IN`, and its parameters, which are called by the name and a number."""
+    """Return the SQL that follows `IN`, and its parameters, which are named `name` plus a number."""
     named = {f"{name}_{number}": value for number, value in enumerate(values)}
     return f"({', '.join(f':{one}' for one in named)})", named
 
 
 def upsert(table: str, columns: Sequence[str], *, key: str, update: Mapping[str, str] | None = None) -> str:
-    """An insert of a row that may be there already.
+    """Return an `INSERT` of a row that may already exist.
 
     Args:
-        key: Columns that are unique together, by commas.
-        update: What becomes of a row that is there: the SQL of each new value, where `excluded` is the row that came
-            too late. Nothing becomes of it where this is None.
+        table: The table.
+        columns: The columns of the row.
+        key: Columns that are unique together, separated by commas.
+        update: The SQL of each new value of an existing row, in which `excluded` is the row being inserted. None leaves
+            an existing row unchanged.
     """
     names, places = ", ".join(f'"{column}"' for column in columns), ", ".join(f":{column}" for column in columns)
     again = ", ".join(f'"{column}" = {value}' for column, value in (update or {}).items())
@@ -229,18 +238,19 @@ def upsert(table: str, columns: Sequence[str], *, key: str, update: Mapping[str,
 
 
 def seconds(time: datetime) -> float:
-    """A time that knows its zone, as a number."""
+    """Return a time with a zone as seconds since 1970."""
     if time.tzinfo is None:
         raise ValueError("a time without a zone cannot be kept")
     return time.timestamp()
 
 
 def moment(since_1970: float) -> datetime:
+    """Return a number of seconds since 1970 as a time in UTC."""
     return datetime.fromtimestamp(since_1970, UTC)
 
 
 def storable(text: str) -> str:
-    """The text without what a column of text refuses: NUL, and halves of surrogate pairs."""
+    """Return the text without characters that a text column refuses: NUL, and halves of surrogate pairs."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
@@ -251,6 +261,7 @@ _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM
 
 @contextmanager
 def failing_as_store(address: Address) -> Generator[None]:
+    """Convert the driver's errors to `StoreFailed`, which names the place and the remedy."""
     try:
         yield
     except Exception as error:
@@ -263,8 +274,8 @@ def failing_as_store(address: Address) -> Generator[None]:
 
 
 def _cause_of(error: Exception) -> BaseException | None:
-    """The driver's own error; None for one that is not the database's. SQLAlchemy raises nothing before it is
-    imported, which it is for PostgreSQL alone."""
+    """Return the driver's own error; None for an error that does not come from the database. SQLAlchemy is imported for
+    PostgreSQL only, and cannot have raised an error before that."""
     if isinstance(error, sqlite3.Error | OSError):
         return error
     if "sqlalchemy" not in sys.modules:
@@ -277,7 +288,7 @@ def _cause_of(error: Exception) -> BaseException | None:
 
 
 def _first_line(cause: BaseException) -> str:
-    """Drivers add the statement or a stack of hints below it."""
+    """Return the first line of an error; drivers append the statement or a list of hints below it."""
     return (str(cause).strip() or type(cause).__name__).splitlines()[0]
 
 
@@ -298,7 +309,7 @@ def _remedy(address: Address, cause: BaseException) -> str:
 
 
 CONNECTIONS = 4
-"""Open at once, at most, by one process."""
+"""Maximum number of connections that one process opens at the same time."""
 _PAUSE = 0.02
 
 
@@ -306,19 +317,20 @@ class Engine(Protocol):
     """Opens transactions. Safe to use from several threads."""
 
     def begin(self, *, writing: bool) -> AbstractContextManager[Connection]:
-        """A transaction that is committed at its end, and undone where that is an exception."""
+        """Open a transaction that is committed at its end, and rolled back on an exception."""
         ...
 
     def close(self) -> None:
-        """Closes every connection that is not in use; calling twice is harmless."""
+        """Close every connection that is not in use. Calling it twice is harmless."""
         ...
 
 
 def open_engine(address: Address, *, patience: float) -> Engine:
+    """Open an engine for a SQLite file, created if there is none, or for a PostgreSQL server."""
     if address.path is None:
         return _PostgresEngine(_postgresql(address, patience))
-    # Makes folder and file for their owner alone. An existing file is not touched: to open and close it here
-    # would drop the locks that this process may already hold on it.
+    # Creates folder and file readable by their owner only. An existing file is not touched: opening and closing it here
+    # would drop the locks that this process may already have on it.
     path = address.path
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
@@ -330,8 +342,8 @@ def open_engine(address: Address, *, patience: float) -> Engine:
 
 
 def _use_write_ahead_log(path: Path, patience: float) -> None:
-    """The mode stays with the file. To change it SQLite wants the file for itself and does not wait for that, so that
-    of several processes starting together all but one must try again."""
+    """Switch the file to write-ahead logging, a mode that is stored in the file. SQLite needs exclusive access for the
+    switch and does not wait for it, so when several processes start together, all but one must retry."""
     tries = max(1, round(patience / _PAUSE))
     for left in reversed(range(tries)):
         try:
@@ -345,7 +357,7 @@ def _use_write_ahead_log(path: Path, patience: float) -> None:
 
 
 class _SqliteEngine:
-    """A few connections to a file, each used by one thread at a time."""
+    """A pool of a few connections to a file, each used by one thread at a time."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self._path = path
@@ -360,13 +372,13 @@ class _SqliteEngine:
         try:
             connection = self._idle.pop() if self._idle else self._connect()
             try:
-                # SQLite would otherwise take its lock at the first write, where another writer since the first read is
-                # an error that no waiting mends.
+                # SQLite would otherwise take its lock at the first write. If another process has written since the
+                # first read, that fails with an error that waiting cannot resolve.
                 connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
                 yield SqliteConnection(connection)
                 connection.execute("COMMIT")
             except BaseException:
-                # A connection that cannot even undo is not used again.
+                # A connection that cannot roll back is not used again.
                 try:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
@@ -385,7 +397,7 @@ class _SqliteEngine:
             self._idle.pop().close()
 
     def _connect(self) -> sqlite3.Connection:
-        # Python's driver begins transactions by itself, late and never for DDL, unless it is told not to.
+        # By default Python's driver begins transactions by itself: late, and never for DDL.
         connection = sqlite3.connect(self._path, timeout=self._patience, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA foreign_keys = ON")
@@ -397,7 +409,7 @@ class _SqliteEngine:
 
 
 class _PostgresEngine:
-    """SQLAlchemy's engine."""
+    """An engine that wraps SQLAlchemy's."""
 
     def __init__(self, engine: "sqlalchemy.Engine") -> None:
         self._writer = engine

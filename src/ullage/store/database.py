@@ -1,8 +1,8 @@
 """Opens the store, and reads and writes it safely from many processes.
 
-One SQLite file, or one PostgreSQL database, brought up to the present schema when it is opened. Reading and writing are
-plain blocking functions given a connection in a transaction; `aside` runs them from the event loop. What the tables
-mean is known by the rooms above.
+The store is one SQLite file or one PostgreSQL database, migrated to the current schema when it is opened. Reading and
+writing are plain blocking functions that get a connection in a transaction; `aside` runs them from the event loop. The
+packages that use the store define what its tables mean.
 """
 
 import threading
@@ -35,14 +35,22 @@ class Database:
         self._turn = threading.Lock()
         self._limiter = anyio.CapacityLimiter(CONNECTIONS)
         self.problem: str | None = None
-        """Why nothing can be written, for people; None where it can."""
+        """Why nothing can be written, for display; None if writing is possible."""
 
     @classmethod
     def open(
         cls, where: str | Path, *, patience: float = 10.0, migrations: Sequence[Migration] = MIGRATIONS
     ) -> "Database":
-        """Opens a file (made where there is none) or a `postgresql://` URL. Nothing waits for a lock longer than
-        `patience` seconds. Raises `StoreFailed` where it cannot be used at all."""
+        """Open a file, created if there is none, or a `postgresql://` URL.
+
+        Args:
+            where: The path or the URL.
+            patience: Seconds after which waiting for a lock fails.
+            migrations: The steps that bring the schema up to date.
+
+        Raises:
+            StoreFailed: The store cannot be used at all.
+        """
         address = Address.of(where)
         with failing_as_store(address):
             engine = open_engine(address, patience=patience)
@@ -59,7 +67,7 @@ class Database:
 
     @property
     def place(self) -> str:
-        """Where it is, for people; holds no secret."""
+        """The location of the store, for display; contains no secret."""
         return self._address.shown
 
     @property
@@ -67,12 +75,12 @@ class Database:
         return self.problem is not None
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Runs `work` in a transaction that sees one moment of the database."""
+        """Run `work` in a transaction that sees a single moment of the database."""
         with failing_as_store(self._address), self._engine.begin(writing=False) as connection:
             return work(connection)
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Runs `work` in a transaction that happens whole or not at all. Keep it short: others wait."""
+        """Run `work` in a transaction that is committed as a whole or not at all. Keep it short: other writers wait."""
         self._refuse_if_read_only()
         with failing_as_store(self._address), self._alone(), self._engine.begin(writing=True) as connection:
             # A newer Ullage may have changed the schema while this one was running.
@@ -81,11 +89,11 @@ class Database:
             return work(connection)
 
     async def aside(self, work: Callable[[], Result]) -> Result:
-        """Runs blocking work that reads or writes in one of a few threads, off the event loop."""
+        """Run blocking work that reads or writes in one of a few threads, off the event loop."""
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
     def close(self) -> None:
-        """Lets go of every connection; calling twice is harmless."""
+        """Close every connection. Calling it twice is harmless."""
         self._engine.close()
 
     def _bring_up(self, migrations: Sequence[Migration]) -> None:
@@ -108,7 +116,7 @@ class Database:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        """One writing thread of a process at a time: SQLite lets processes wait by polling, which threads need not."""
+        """Allow one writing thread per process: SQLite lets processes wait by polling, which threads need not do."""
         if not self._turn.acquire(timeout=self._patience):
             raise StoreFailed(f"`{self.place}` is being written by another thread for more than {self._patience:g} s")
         try:

@@ -1,7 +1,7 @@
-"""Migrations: the steps that brought the database's schema to what it is.
+"""Migrations: the steps that bring the database's schema up to date.
 
-Each step is run once, in order, forward only; how many have run is the schema's version. A step that was ever released
-is history and never changes: a new one is added below it. What the tables mean is known where they are used.
+Each step is run once, in order, forward only; the schema's version is the number of steps that have run. A released
+step never changes: a new one is added below it. The packages that use the tables define what they mean.
 """
 
 import hashlib
@@ -19,34 +19,35 @@ MIGRATIONS: list[Migration] = []
 
 _VERSION = "ullage_schema"
 _LOCK = 0x756C6C616765
-"""Of PostgreSQL's advisory locks, the one under which migrations run."""
+"""The key of the PostgreSQL advisory lock under which migrations run."""
 _IS_THERE = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
     "postgresql": "SELECT 1 FROM pg_catalog.pg_class WHERE relname = :name AND pg_catalog.pg_table_is_visible(oid)",
 }
 _TYPES = {
-    # Only a column of exactly INTEGER counts up by itself in SQLite.
+    # In SQLite, only a column of type INTEGER, spelled exactly so, is numbered automatically.
     "sqlite": {"DOUBLE": "DOUBLE", "BINARY": "BLOB", "SERIAL": "INTEGER"},
     "postgresql": {"DOUBLE": "DOUBLE PRECISION", "BINARY": "BYTEA", "SERIAL": "BIGSERIAL"},
 }
-"""Types that the two kinds of database call differently."""
+"""Types whose names differ between the two kinds of database."""
 
 
 def migration(step: Migration) -> Migration:
+    """Append a step to the migrations. Used as a decorator."""
     MIGRATIONS.append(step)
     return step
 
 
 def version_of(connection: Connection) -> int:
-    """How many steps have run; 0 for a database that was never used."""
+    """Return how many steps have run; 0 for a database that was never used."""
     if connection.scalar(_IS_THERE[connection.kind], {"name": _VERSION}) is None:
         return 0
     return connection.scalar(f"SELECT version FROM {_VERSION}") or 0
 
 
 def migrate(connection: Connection, steps: Sequence[Migration]) -> int:
-    """Runs the steps that are missing, in the transaction it is given, and returns the version then reached. Whoever
-    comes second waits for the first and finds nothing left to do."""
+    """Run the missing steps in the connection's transaction and return the version then reached. A second process that
+    migrates at the same time waits for the first and finds nothing left to do."""
     if connection.kind == "postgresql":
         connection.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": _LOCK})
     version = version_of(connection)
@@ -198,13 +199,13 @@ def spends(connection: Connection) -> None:
 
 @migration
 def vectors(connection: Connection) -> None:
-    """A tool's row is found by its definition."""
+    """Add an index that finds a tool by the hash of its definition."""
     _create(connection, "CREATE INDEX ullage_tools_of_definition ON ullage_tools (definition_hash)")
 
 
 @migration
 def uses(connection: Connection) -> None:
-    """What was called after which search."""
+    """Create the table that records which tool was called after which search."""
     _create(
         connection,
         """
@@ -226,10 +227,10 @@ def uses(connection: Connection) -> None:
 
 @migration
 def pending_notices(connection: Connection) -> None:
-    """Adds the table of notices to be given once.
+    """Add the table of notices that are shown once.
 
-    A store that already knows servers was written when these inherited every variable, so its user is told once that
-    they no longer do. A new store has nothing to tell.
+    A store that already contains servers was written when servers inherited every variable, so its user is notified
+    once that they no longer do. A new store has no such notice.
     """
     _create(
         connection,
@@ -240,8 +241,8 @@ def pending_notices(connection: Connection) -> None:
 
 @migration
 def definitions(connection: Connection) -> None:
-    """Accepted definitions of servers, and those that were offered instead. Not bound to the catalogue's rows, which
-    come and go."""
+    """Create the tables of accepted definitions of servers and of differing ones offered later. They do not reference
+    the catalogue's rows, which are deleted and added again."""
     _create(
         connection,
         """
@@ -273,7 +274,7 @@ def definitions(connection: Connection) -> None:
 
 @migration
 def ledger_sums(connection: Connection) -> None:
-    """Replaces the ledger's one wide table: names are kept once, model calls have a table and a key of their own, and
+    """Replace the ledger's one wide table: names are stored once, model calls have a table and a key of their own, and
     sums by the hour are kept with the rows. Rows of the earlier table are moved."""
     serial = {"sqlite": "INTEGER", "postgresql": "BIGINT"}[connection.kind]
     clustered = {"sqlite": " WITHOUT ROWID", "postgresql": ""}[connection.kind]
@@ -356,8 +357,8 @@ def _ledger_id(*names: str | None) -> int:
 
 
 def _move_entries(connection: Connection) -> None:
-    """Moves the rows of the ledger's first table. A search counted the whole catalogue as saved there, which its
-    definitions had counted already; its reply is a cost now."""
+    """Move the rows of the ledger's first table. There, a search counted the whole catalogue as saved, which its
+    definitions had already counted; now its reply is counted as a cost."""
     for row in connection.execute("SELECT * FROM ullage_entries_before ORDER BY id").mappings():
         is_call, detail = row["kind"] == "model", json.loads(row["detail"])
         party = _ledger_id(row["principal"], row["client"], None)

@@ -1,7 +1,7 @@
-"""Configuration of MCP servers in other programs: where it is, what it says, and how to change it.
+"""Configuration of MCP servers in other programs: its location, its content, and how to change it.
 
 `read_clients` reads all programs without changing anything. `edit_content` edits one file and keeps every byte that is
-not concerned; `UndoFolder` carries such a change out and takes it back.
+not affected; `UndoFolder` carries out such a change and takes it back.
 """
 
 from .client_files import (

@@ -1,12 +1,10 @@
 """Reading and replacing of configuration files that belong to other programs.
 
-A file is read without side effects, whatever is at its path. It is replaced only as a whole, in one step, and only
-where it still has the content that was read before: a program that writes it meanwhile never loses its change. Links
-are followed, so that the file they lead to is the one replaced; its mode stays.
+A file is read without side effects, whatever is at its path. It is replaced only as a whole, in one step, and only if
+it still has the content that was read before, so a change that a program writes meanwhile is never lost. Links are
+followed, so that the file they lead to is replaced; its mode is kept.
 
-Reads the MCP servers that other programs have configured.
-
-`read_client` reads every file of one program and returns what it says: servers with their rules, the model, and a
+`read_client` reads every file of one program and returns its content: servers with their rules, the model, and a
 problem for everything that could not be understood. It changes nothing and raises nothing, whatever is in the files.
 """
 
@@ -42,23 +40,23 @@ __all__ = [
 ]
 
 _LARGEST = 64 * 1024 * 1024
-"""Bytes. Claude Code keeps a history in its file, which may have many."""
+"""Maximum bytes of a file. Claude Code keeps a history in its file, which can be large."""
 _LOCK_PATIENCE = 30.0
-"""Seconds to wait for another Ullage that is just changing files."""
+"""Seconds to wait for another Ullage process that is changing files."""
 
 
 class FileChanged(EditRefused):
-    """The file is not as it was when it was read."""
+    """The file has changed since it was read."""
 
 
 def read_bytes(path: str) -> bytes | None:
-    """The content of a file; None where there is none.
+    """Return the content of a file; None if there is none.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is larger than 64 MiB.
+        OSError: The file cannot be read, is not a regular file, or is larger than 64 MiB.
     """
     try:
-        # Without blocking: somebody may have put a pipe there.
+        # Opened without blocking, because the path may be a pipe.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -75,18 +73,18 @@ def read_bytes(path: str) -> bytes | None:
 
 
 def replace_file(path: str, before: bytes | None, after: bytes, *, new_mode: int = 0o600) -> None:
-    """Replaces the content of a file in one step.
+    """Replace the content of a file in one step.
 
     Args:
-        path: the file, or a link to it.
-        before: its content as it was read; None where it was not there.
-        after: its new content.
-        new_mode: the mode of a file that was not there. An existing one keeps its own.
+        path: The file, or a link to it.
+        before: Its content as it was read; None if it did not exist.
+        after: Its new content.
+        new_mode: The mode of a file that did not exist. An existing one keeps its own.
 
     Raises:
-        FileChanged: it has another content now. Nothing was written.
-        EditRefused: it is read-only. Nothing was written.
-        OSError: it cannot be written: no space, no right. It is as it was.
+        FileChanged: The content is different now. Nothing was written.
+        EditRefused: The file is read-only. Nothing was written.
+        OSError: The file cannot be written, for lack of space or permission. It is unchanged.
     """
     target = os.path.realpath(path)
     if before is None:
@@ -103,7 +101,7 @@ def replace_file(path: str, before: bytes | None, after: bytes, *, new_mode: int
     try:
         _check_unchanged(target, before)
         if before is None:
-            # Puts a new file in its place, unless another one has come there.
+            # Creates a new file, unless another has been created at its path.
             try:
                 os.link(aside, target)
             except FileExistsError as error:
@@ -125,11 +123,11 @@ def replace_file(path: str, before: bytes | None, after: bytes, *, new_mode: int
 
 
 def remove_file(path: str, before: bytes) -> None:
-    """Removes a file that still has this content.
+    """Remove a file that still has this content.
 
     Raises:
-        FileChanged: it has another one. Nothing was removed.
-        OSError: it cannot be removed.
+        FileChanged: The content is different now. Nothing was removed.
+        OSError: The file cannot be removed.
     """
     target = os.path.realpath(path)
     _check_unchanged(target, before)
@@ -142,7 +140,7 @@ def _check_unchanged(target: str, before: bytes | None) -> None:
 
 
 def _write_aside(target: str, content: bytes, mode: int, owner: tuple[int, int] | None) -> str:
-    """A new file with this content beside the target."""
+    """Write the content to a new file beside the target, and return its path."""
     descriptor, aside = tempfile.mkstemp(prefix=".ullage-", dir=os.path.dirname(target))  # noqa: PTH120
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -151,7 +149,7 @@ def _write_aside(target: str, content: bytes, mode: int, owner: tuple[int, int] 
             os.fsync(descriptor)
             if sys.platform != "win32":
                 if owner is not None and owner != (os.geteuid(), os.getegid()):
-                    # Another user's file, changed by root; where that is not allowed, it becomes this user's.
+                    # Another user's file, changed by root; if its owner cannot be kept, it becomes this user's.
                     with contextlib.suppress(OSError):
                         os.fchown(descriptor, *owner)
                 os.fchmod(descriptor, mode)
@@ -164,10 +162,10 @@ def _write_aside(target: str, content: bytes, mode: int, owner: tuple[int, int] 
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Generator[None]:
-    """Holds a lock that other processes of Ullage respect; the system releases it when its holder dies.
+    """Hold a lock that other Ullage processes respect; the system releases it when the process ends.
 
     Raises:
-        OSError: the lock file cannot be made, or another process has held the lock for half a minute.
+        OSError: The lock file cannot be created, or another process has held the lock for half a minute.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -199,33 +197,33 @@ def _try_lock(descriptor: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What one program's files say."""
+    """The configuration in the files of one program."""
 
     program: Program
     files: tuple[ConfigFile, ...] = ()
-    """Those that are there."""
+    """Files that exist."""
     candidates: tuple[ConfigFile, ...] = ()
-    """All that may be there."""
+    """All files that may exist."""
     servers: tuple[ServerEntry, ...] = ()
-    """Nearest scope first, those that are switched off or shadowed among them."""
+    """Nearest scope first, including servers that are switched off or shadowed."""
     model: str | None = None
-    """As the program names it."""
+    """The model's name as the program spells it."""
     users_model: str | None = None
-    """The same by the user's own files, whatever a project says."""
+    """The model according to the user's own files alone, without those of a project."""
     defers_tools: bool = False
-    """Whether the program, as it is set up, loads tool definitions on demand by itself."""
+    """Whether the program, as configured, loads tool definitions on demand by itself."""
     problems: tuple[Problem, ...] = ()
     documents: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
-    """The parsed files, by path. They may hold secrets."""
+    """The parsed files, by path. They may contain secrets."""
 
     @property
     def active_servers(self) -> tuple[ServerEntry, ...]:
-        """Those that the program would start."""
+        """Servers that the program would start."""
         return tuple(one for one in self.servers if not (one.disabled or one.is_shadowed or one.faults))
 
 
 def current_surroundings(directory: Path | None = None) -> Surroundings:
-    """Where programs of this user look for their files, seen from a working folder."""
+    """Return where the programs of this user look for their files, as seen from a working folder."""
     home = str(Path.home())
     folder = str((directory or Path.cwd()).absolute())
     platform: Platform = "win32" if sys.platform == "win32" else "darwin" if sys.platform == "darwin" else "linux"
@@ -234,13 +232,13 @@ def current_surroundings(directory: Path | None = None) -> Surroundings:
 
 
 def read_clients(around: Surroundings) -> tuple[ClientConfig, ...]:
-    """Every program of which at least one file is there."""
+    """Read every program of which at least one file exists."""
     found = (read_client(program, around) for program in PROGRAMS.values())
     return tuple(one for one in found if one.files or one.problems)
 
 
 def read_client(program: Program, around: Surroundings) -> ClientConfig:
-    """What one program's files say, with a problem for everything that could not be understood."""
+    """Read the configuration of one program, with a problem for everything that could not be understood."""
     documents, problems = list[tuple[ConfigFile, object]](), list[Problem]()
     candidates = tuple(_distinct_files(_with_folders(program.list_files(around))))
     for file in candidates:
@@ -276,10 +274,10 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
 
 
 def parse_config(content: bytes, file: ConfigFile) -> dict[str, object]:
-    """The tables of a file.
+    """Return the tables of a file.
 
     Raises:
-        ValueError: the file is not text in its format; the message says what is wrong with it.
+        ValueError: The file is not text in its format; the message describes the error.
     """
     try:
         text = content.decode("utf-8")
@@ -297,7 +295,7 @@ def parse_config(content: bytes, file: ConfigFile) -> dict[str, object]:
 
 
 def _with_folders(files: Iterable[ConfigFile]) -> Iterator[ConfigFile]:
-    """The files, each folder replaced by its files of its format."""
+    """Yield the files, with each folder replaced by its files of its format."""
     for file in files:
         if not file.is_folder:
             yield file
@@ -335,7 +333,7 @@ def _read_server(
 ) -> ServerEntry | None:
     table = cast("Mapping[str, object]", raw) if isinstance(raw, dict) else None
     if table is not None and program.name == "opencode" and not {"command", "url"} & table.keys():
-        # An override of a server that another of its files configures.
+        # The entry only overrides a server that another of its files configures.
         return None
     entry = read_entry(
         cast("object", raw),
@@ -372,7 +370,8 @@ def _find_model(program: Program, documents: Iterable[object]) -> str | None:
 
 
 def _is_deferral_on(program: Program, documents: Iterable[object], around: Surroundings) -> bool:
-    """Claude Code loads tools on demand unless told otherwise, or with another address for its model's API."""
+    """Return whether Claude Code loads tools on demand. It does unless configured otherwise, or with another address
+    for its model's API."""
     if program.name != "claude":
         return True
     said = dict[str, object]()

@@ -27,13 +27,13 @@ _NEWLINE = re.compile(r"\r\n|\n|\r")
 
 
 def parse_jsonc(text: str) -> object:
-    """The value of a JSON text that may have comments, trailing commas and a byte-order mark.
+    """Parse a JSON text that may have comments, trailing commas and a byte-order mark.
 
-    An empty text, or one of nothing but comments, is an empty object.
+    An empty text, or one with nothing but comments, is an empty object.
 
     Raises:
-        ValueError: the text is something else, or has a number too long to be read.
-        RecursionError: it is nested too deep.
+        ValueError: The text is invalid, or has a number too long to be read.
+        RecursionError: The text is nested too deeply.
     """
     text = text.removeprefix("\ufeff")
     try:
@@ -44,23 +44,23 @@ def parse_jsonc(text: str) -> object:
 
 
 def _blank_out(match: re.Match[str]) -> str:
-    """Spaces of the same length, so that an error names the right line."""
+    """Replace a match with spaces of the same length, so that an error names the right line."""
     found = match.group()
     return found if found.startswith('"') else re.sub(r"[^\r\n]", " ", found)
 
 
 def edit_jsonc(text: str, edits: Sequence[Edit]) -> str:
-    """The text after these edits.
+    """Return the text after these edits.
 
     Raises:
-        EditRefused: it cannot be read, or the edited text would not say exactly what it should.
+        EditRefused: The text cannot be read, or the edited text would not have exactly the intended content.
     """
     try:
         found = _NEWLINE.search(text)
         newline_of = found[0] if found else "\n"
         expected, newline = apply_edits(parse_jsonc(text), edits), newline_of
         if not text[cast("re.Match[str]", _BLANK.match(text)).end() :]:
-            # Nothing but blanks and comments: the object goes behind them.
+            # The text has only blanks and comments: the object is added after them.
             changed = f"{text}{_render(expected, '  ', '', newline)}{newline}" if expected else text
         else:
             changed = text
@@ -77,7 +77,7 @@ def edit_jsonc(text: str, edits: Sequence[Edit]) -> str:
 
 
 def _batches(edits: Iterable[Edit]) -> Iterator[tuple[list[KeyPath], Put | None]]:
-    """Puts one by one; removals that follow one another in the same object together."""
+    """Yield puts one by one, and consecutive removals from the same object together."""
     removed = list[KeyPath]()
     for edit in edits:
         if removed and (isinstance(edit, Put) or edit.path[:-1] != removed[0][:-1]):
@@ -96,22 +96,22 @@ def _batches(edits: Iterable[Edit]) -> Iterator[tuple[list[KeyPath], Put | None]
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """One key of an object with the places of its parts in the text."""
+    """One key of an object with the positions of its parts in the text."""
 
     key: str
     start: int
     value: int
     end: int
     comma: int | None
-    """Where the comma after it is."""
+    """Position of the comma after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Object:
     start: int
-    """Of the opening brace."""
+    """Position of the opening brace."""
     end: int
-    """Of the closing brace."""
+    """Position of the closing brace."""
     members: tuple[_Member, ...]
 
 
@@ -120,7 +120,7 @@ def _skip_blank(text: str, at: int) -> int:
 
 
 def _skip_value(text: str, at: int) -> int:
-    """The end of the value that begins here. The text is known to be valid."""
+    """Return the end of the value that begins here. The text is known to be valid."""
     if text[at] == '"':
         return cast("re.Match[str]", _QUOTED.match(text, at)).end()
     if text[at] not in "{[":
@@ -152,7 +152,7 @@ def _scan_object(text: str, start: int) -> _Object:
 
 
 def _find_object(text: str, path: KeyPath) -> tuple[_Object, KeyPath]:
-    """The innermost object on the way to a place, and the keys below it that are missing."""
+    """Return the innermost object on the path, and the keys below it that are missing."""
     found = _scan_object(text, _skip_blank(text, 0))
     for index, key in enumerate(path):
         member = _last_member(found, key)
@@ -165,7 +165,7 @@ def _find_object(text: str, path: KeyPath) -> tuple[_Object, KeyPath]:
 
 
 def _last_member(found: _Object, key: str) -> _Member | None:
-    """Where a key stands twice, the last one counts, as for every JSON parser."""
+    """Return the last member of that key: for duplicate keys the last one counts, as in every JSON parser."""
     return next((one for one in reversed(found.members) if one.key == key), None)
 
 
@@ -188,17 +188,18 @@ def _remove(text: str, paths: Sequence[KeyPath]) -> str:
             cuts.append((kept.comma, kept.comma + 1))
     parts, at = list[str](), 0
     for start, end in sorted(cuts):
-        # Two removed keys of one line may both claim the blanks between them.
+        # Two removed keys on one line may both include the blanks between them.
         parts.append(text[at : max(at, start)])
         at = max(at, end)
     return "".join((*parts, text[at:]))
 
 
 def _cut_member(text: str, member: _Member) -> Iterator[tuple[int, int]]:
-    """The member and its comma, with the whole line where nothing else is on it. Comments around it stay."""
+    """Yield the ranges of the member and its comma, with the whole line if nothing else is on it. Comments around it
+    stay."""
     comma = member.comma
     if comma is not None and text[member.end : comma].strip():
-        # A comment stands between the value and its comma.
+        # There is a comment between the value and its comma.
         yield comma, comma + 1
         comma = None
     end = member.end if comma is None else comma + 1
@@ -266,13 +267,13 @@ def _insert(text: str, found: _Object, put: Put, newline: str) -> str:
 
 
 def _render(value: object, unit: str, indent: str, newline: str) -> str:
-    """A value as JSON over several lines."""
+    """Render a value as JSON over several lines."""
     lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
     return f"{newline}{indent}".join(lines)
 
 
 def _indent_at(text: str, at: int) -> str:
-    """The blanks at the beginning of the line of this place."""
+    """Return the blanks at the beginning of the line of this position."""
     line = _line_start(text, at)
     return cast("re.Match[str]", re.compile(r"\ufeff?([ \t]*)").match(text, line))[1]
 
@@ -283,7 +284,7 @@ def _is_on_own_line(text: str, at: int) -> bool:
 
 
 def _indent_unit(text: str) -> str:
-    """The indentation of the first key of the document, where it has a line of its own."""
+    """Return the indentation of the document's first key, if it has a line of its own."""
     found = _scan_object(text, _skip_blank(text, 0))
     if found.members and _is_on_own_line(text, found.members[0].start):
         return _indent_at(text, found.members[0].start) or "  "

@@ -2,14 +2,13 @@
 
 For each program: its files on Linux, macOS and Windows, the tables of servers in them, the names of an entry's parts,
 its rules about tools, its model, and the entry that starts Ullage. The formats of Claude Code, Codex, Gemini CLI,
-opencode and Qwen Code were checked against what these programs write themselves, the others against their
+opencode and Qwen Code were checked against files that these programs write themselves, the others against their
 documentation. Nothing is opened here.
 
-Rules of other programs about single tools, as rules of one server.
-
-Programs name a tool in their settings by its server and itself: `mcp__github__delete_repo` (Claude Code, Qwen Code),
-`mcp_github_delete_repo` (Gemini CLI), `github_delete_repo` (opencode), `github:delete_repo` (Cursor). A star is any
-text and may reach across the border between the two. What cannot be assigned with certainty holds back more.
+Other programs' rules about single tools are converted to rules of one server. Programs name a tool in their settings by
+its server and its own name: `mcp__github__delete_repo` (Claude Code, Qwen Code), `mcp_github_delete_repo` (Gemini CLI),
+`github_delete_repo` (opencode), `github:delete_repo` (Cursor). A star matches any text, also across the boundary
+between the two. An ambiguous rule is read in the way that restricts more.
 """
 
 import ntpath
@@ -47,50 +46,51 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRule:
-    """A rule among others of which the first that fits decides."""
+    """One of several rules, of which the first that matches decides."""
 
     pattern: str
-    """Of a tool's full name."""
+    """Pattern of a tool's full name."""
     decision: Literal["deny", "ask", "allow"]
     rank: float
-    """The higher comes first."""
+    """Rules of higher rank come first."""
     is_limited: bool = False
-    """Whether it holds for some arguments or modes only."""
+    """Whether the rule applies to some arguments or modes only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRules:
-    """What one file says about servers and tools that may be configured elsewhere."""
+    """One file's rules for servers and tools that may be configured elsewhere."""
 
     deny: tuple[str, ...] = ()
     """Rules as the file has them."""
     ask: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     exempt: tuple[str, ...] = ()
-    """Rules that free what a wider one of `ask` names, where the program reads them so."""
+    """Exceptions to wider rules of `ask`, for programs that read them so."""
     off: frozenset[str] = frozenset()
     """Servers that are switched off, folded."""
     on: frozenset[str] | None = None
-    """The only servers that are not; None where there is no such list."""
+    """The only servers that are switched on; None if there is no such list."""
     declined: frozenset[str] = frozenset()
     """Servers of project files that the user declined, folded."""
     policies: tuple[PolicyRule, ...] = ()
     agents: tuple[str, ...] = ()
-    """Rules that hold back tools from single agents of the program only."""
+    """Rules that restrict tools for single agents of the program only."""
 
 
 def fold_name(name: str) -> str:
-    """A server's name with `_` for everything but letters and digits: programs spell it with fewer characters."""
+    """Return a server's name with `_` for everything but letters and digits: programs spell it with fewer
+    characters."""
     return re.sub(r"[^A-Za-z0-9]", "_", name)
 
 
 def tools_named_by(rules: Iterable[str], prefixes: Sequence[str], wholes: Sequence[str]) -> tuple[str, ...]:
-    """The patterns of a server's own tools that these rules name.
+    """Return the patterns of a server's own tools that these rules name.
 
     Args:
-        rules: as the file has them; arguments in parentheses are left out, which can only name more.
-        prefixes: what stands before the tool's name, such as `mcp__github__`.
-        wholes: what names the server with all its tools, such as `mcp__github`.
+        rules: Rules as the file has them; arguments in parentheses are ignored, which can only make a rule wider.
+        prefixes: Prefixes of the tool's name, such as `mcp__github__`.
+        wholes: Names of the server with all its tools, such as `mcp__github`.
     """
     found = dict[str, None]()
     for rule in rules:
@@ -103,7 +103,7 @@ def tools_named_by(rules: Iterable[str], prefixes: Sequence[str], wholes: Sequen
 
 
 def _rests(pattern: str, text: str) -> list[str]:
-    """What is left of a pattern after its beginning has matched a text, for every way in which it can match."""
+    """Return all possible remainders of a pattern after its beginning has matched a text."""
     places = _skip_stars(pattern, {0})
     for letter in text:
         stay = {at for at in places if pattern[at : at + 1] == "*"}
@@ -113,7 +113,7 @@ def _rests(pattern: str, text: str) -> list[str]:
 
 
 def _skip_stars(pattern: str, places: set[int]) -> set[int]:
-    """These places, and those behind stars that stand for nothing."""
+    """Return these places, and those after stars that match the empty text."""
     found = set(places)
     for place in places:
         after = place
@@ -130,7 +130,7 @@ def _is_same(one: str, other: str) -> bool:
 def apply_rules(
     entry: ServerEntry, rules: Iterable[FileRules], prefixes: Sequence[str], wholes: Sequence[str]
 ) -> ServerEntry:
-    """The entry with all that these files say about it."""
+    """Return the entry with all rules of these files about it."""
     own, is_off = entry.rules, entry.disabled
     folded = fold_name(entry.name)
     files = tuple(rules)
@@ -154,8 +154,9 @@ def apply_rules(
 def _with_policies(
     own: ToolRules, policies: Iterable[PolicyRule], prefixes: Sequence[str], wholes: Sequence[str]
 ) -> ToolRules:
-    """The rules with these policies, of which the first that fits a tool decides. A limited one holds back everywhere
-    and frees nowhere; so does one that fits a part of the tools that an earlier one frees, unless it fits all tools."""
+    """Return the rules with these policies, of which the first that matches a tool decides. A policy limited to some
+    arguments or modes restricts always and permits never; so does one that matches a part of the tools that an earlier
+    one permits, unless it matches all tools."""
     only: tuple[str, ...] | None = own.only
     deny, ask = [*own.deny], [*own.ask]
     free = list[str]()
@@ -177,7 +178,7 @@ def _with_policies(
         deny=_join((), tuple(deny)),
         ask=_join((), tuple(ask)),
         allow=_join(own.allow, tuple(free)),
-        # What other settings ask for is asked for, whatever a policy says.
+        # Tools that other settings ask for still need consent, whatever a policy permits.
         exempt=_join(own.exempt, tuple(one for one in free if not _is_any(one, own.ask))),
     )
 
@@ -195,7 +196,7 @@ Platform = Literal["linux", "darwin", "win32"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where programs look for their files."""
+    """The places where programs look for their files."""
 
     platform: Platform
     home: str
@@ -210,12 +211,12 @@ class Surroundings:
         return self.join(self.home, *parts)
 
     def from_variable(self, name: str, *default: str) -> str:
-        """The folder that a variable names, else one below the home folder."""
+        """Return the folder named by a variable, else one below the home folder."""
         return self.environment.get(name) or self.at_home(*default)
 
     @property
     def application_data(self) -> str:
-        """Where desktop programs keep their settings."""
+        """Return the folder in which desktop programs keep their settings."""
         if self.platform == "win32":
             return self.from_variable("APPDATA", "AppData", "Roaming")
         if self.platform == "darwin":
@@ -223,7 +224,7 @@ class Surroundings:
         return self.from_variable("XDG_CONFIG_HOME", ".config")
 
     def system_folder(self, linux: str, darwin: str, windows: str) -> str:
-        """Where an administrator keeps settings for everybody."""
+        """Return the folder in which an administrator keeps settings for all users."""
         if self.platform == "win32":
             return self.join(self.environment.get("PROGRAMDATA") or "C:\\ProgramData", windows)
         return self.join("/Library/Application Support", darwin) if self.platform == "darwin" else f"/etc/{linux}"
@@ -235,7 +236,7 @@ class Surroundings:
         format: FileFormat = "json",  # noqa: A002 - the field's name
         is_main: bool = False,
     ) -> Iterator[ConfigFile]:
-        """A file of this name in each folder of the project."""
+        """Yield a file of this name for each folder of the project."""
         for folder in self.folders:
             if folder != self.home:
                 yield ConfigFile(
@@ -250,41 +251,42 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is known of one program."""
+    """The description of one program."""
 
     name: str
-    """As it is written on the command line: `codex`."""
+    """Its name on the command line: `codex`."""
     title: str
-    """For people: `Codex`."""
+    """Its name for display: `Codex`."""
     keys: EntryKeys
     list_files: Callable[[Surroundings], Iterable[ConfigFile]]
     make_entry: Callable[[str, tuple[str, ...], tuple[str, ...]], dict[str, object]]
-    """The entry that starts a stdio server: from the command, its arguments, and the tools that may run unasked."""
+    """Creates the entry that starts a stdio server, from the command, its arguments, and the tools that may run without
+    consent."""
     scope_order: tuple[Scope, ...] = ("project", "user", "managed")
-    """Nearest first: of two servers with one name, the nearer counts."""
+    """Nearest first: of two servers with one name, the nearer is used."""
     list_command: tuple[str, ...] | None = None
     """The program's own command that lists its servers."""
     models: tuple[KeyPath, ...] = ()
-    """Where its files state the model, first found first; `{key}` is the value that the file has for this key."""
+    """Where its files set the model; the first that is found is used. `{key}` is the file's value of this key."""
     usual_model: str | None = None
-    """A model that it is likely to use where its files state none; None where it may be anybody's."""
+    """The model it probably uses if its files set none; None if that cannot be guessed."""
     defers_tools: bool = False
-    """Whether it can load tool definitions on demand by itself."""
+    """Whether the program can load tool definitions on demand by itself."""
     added_property: Mapping[str, object] | None = None
-    """A property that it adds to the input schema of every tool, with its name as `name`."""
+    """A property that the program adds to the input schema of every tool, with its name as `name`."""
     allowed_tools: KeyPath | None = None
-    """Where the user's settings list the tools that run without asking; None where the server's entry does."""
+    """Where the user's settings list the tools that run without consent; None if the server's entry does."""
     read_rules: Callable[[object, ConfigFile, Surroundings], FileRules] | None = None
     finish_entry: Callable[[ServerEntry, Mapping[str, object]], ServerEntry] | None = None
-    """Adds what only this program's entries have."""
+    """Adds settings that only this program's entries have."""
     prefixes: Callable[[str], tuple[str, ...]] = lambda server: ()
-    """What stands before a tool's name in its rules, for a server."""
+    """The prefixes of a tool's name in its rules, for a server."""
     wholes: Callable[[str], tuple[str, ...]] = lambda server: ()
-    """What names a server with all its tools in its rules."""
+    """The names of a server with all its tools in its rules."""
     aliases: tuple[str, ...] = ()
 
     def tables_of(self, file: ConfigFile, document: object) -> Iterator[tuple[KeyPath, object, ConfigFile]]:
-        """The tables of servers in a parsed file that are there, each with the file seen as its scope."""
+        """Yield the existing tables of servers in a parsed file, each with the file in the table's scope."""
         for path in file.tables:
             table = value_at(document, path)
             if table is not None:
@@ -362,7 +364,7 @@ def _claude_code_rules(document: object, file: ConfigFile, around: Surroundings)
 
 
 def _mcp_rules(rules: Iterable[str]) -> tuple[str, ...]:
-    """Those that can name a tool of a server."""
+    """Return the rules that can name a tool of a server."""
     return tuple(rule for rule in rules if rule.startswith("mcp__") or rule.partition("(")[0].strip() == "*")
 
 
@@ -406,7 +408,7 @@ _CLAUDE_DESKTOP = Program(
 
 
 def _cursor_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
-    """`mcpAllowlist` of `permissions.json`, and `Mcp(server:tool)` of the command line program's files."""
+    """Read `mcpAllowlist` of `permissions.json`, and `Mcp(server:tool)` of the files of the command line program."""
 
     def of_cli(kind: str) -> tuple[str, ...]:
         rules = _names_at(document, "permissions", kind)
@@ -511,7 +513,7 @@ def _zed_files(around: Surroundings) -> Iterator[ConfigFile]:
 
 
 def _zed_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
-    """Permissions of single tools, and the tools that the default profile leaves out."""
+    """Read permissions of single tools, and the tools that the default profile leaves out."""
     by_default: dict[str, list[str]] = {"deny": [], "confirm": [], "allow": []}
     for name, tool in _items(value_at(document, ("agent", "tool_permissions", "tools"))):
         by_default.get(str(value_at(tool, ("default",))), []).append(name)
@@ -563,11 +565,11 @@ def _codex_files(around: Surroundings) -> Iterator[ConfigFile]:
 
 
 _CODEX_UNASKED = ("approve", "auto")
-"""Approval modes in which Codex does not ask by itself; `prompt` and `writes` do."""
+"""Approval modes in which Codex does not ask by itself; `prompt` and `writes` ask."""
 
 
 def _finish_codex_entry(entry: ServerEntry, raw: Mapping[str, object]) -> ServerEntry:
-    """Headers and variables that are named by a variable, and the approval of single tools."""
+    """Add headers and variables that are named by a variable, and the approval of single tools."""
     headers = dict(entry.headers)
     for name, variable in _items(raw.get("env_http_headers")):
         headers[name] = f"${{{variable}}}"
@@ -602,7 +604,7 @@ def _finish_codex_entry(entry: ServerEntry, raw: Mapping[str, object]) -> Server
 
 
 def _codex_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, ...]) -> dict[str, object]:
-    # Codex drops a server that is slower than its start-up time-out, without a word.
+    # Codex silently drops a server that exceeds its start-up time-out.
     entry = {**_stdio_entry(command, arguments, unasked), "startup_timeout_sec": 60, "tool_timeout_sec": 600}
     return {**entry, "tools": {tool: {"approval_mode": "approve"} for tool in unasked}} if unasked else entry
 
@@ -675,7 +677,7 @@ _POLICY_CONDITIONS = (
 
 
 def _gemini_policies(rules: object, file: ConfigFile) -> Iterator[PolicyRule]:
-    """`[[rule]]` tables with `toolName`, `mcpName`, `decision` and `priority`."""
+    """Read `[[rule]]` tables with `toolName`, `mcpName`, `decision` and `priority`."""
     for rule in cast("list[object]", rules) if isinstance(rules, list) else []:
         said = dict(_items(rule))
         decision = _POLICY_DECISIONS.get(str(said.get("decision")), "deny")
@@ -715,7 +717,8 @@ def _gemini_rules(document: object, file: ConfigFile, around: Surroundings) -> F
 
 
 def _finish_gemini_entry(entry: ServerEntry, raw: Mapping[str, object]) -> ServerEntry:
-    """`trust` means that no tool of the server is asked for. A name may carry arguments: `run(git status)`."""
+    """Complete an entry. `trust` means that all tools of the server run without consent. A name may carry arguments:
+    `run(git status)`."""
     rules = entry.rules
     only = None if rules.only is None else tuple(name.partition("(")[0].strip() for name in rules.only)
     allow = ("*",) if raw.get("trust") is True else rules.allow
@@ -736,7 +739,7 @@ _GEMINI_KEYS = EntryKeys(
 
 
 def _gemini_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, ...]) -> dict[str, object]:
-    # It can be told not to ask for a server's tools, all of them or none.
+    # Consent can be waived for all of a server's tools or for none.
     is_trusted = "call_tool_write" in unasked
     return {**_stdio_entry(command, arguments, unasked), **({"trust": True} if is_trusted else {})}
 
@@ -750,7 +753,7 @@ _WAIT_PROPERTY = MappingProxyType(
         "previous tools.",
     }
 )
-"""What Gemini CLI 0.61 adds to every tool."""
+"""The property that Gemini CLI 0.61 adds to every tool."""
 
 _GEMINI = Program(
     name="gemini",
@@ -814,13 +817,13 @@ def _opencode_files(around: Surroundings) -> Iterator[ConfigFile]:
 
 
 def _opencode_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
-    """`permission` by pattern of a tool's full name, or one word for all; `tools` switches tools off."""
+    """Read `permission`, by pattern of a tool's full name or one word for all; `tools` switches tools off."""
     by_kind: dict[str, list[str]] = {"deny": [], "ask": [], "allow": []}
     permission = value_at(document, ("permission",))
     said = [("*", permission)] if isinstance(permission, str) else list(_items(permission))
     for pattern, kind in said:
         by_kind.get(str(kind), []).append(pattern)
-    # The last that fits decides. An unapproved project frees nothing.
+    # The last match decides. An unapproved project cannot permit anything.
     last = max((at for at, (_, kind) in enumerate(said) if kind in ("ask", "deny")), default=-1)
     freed = [pattern for pattern, kind in said[last + 1 :] if kind == "allow"]
     exempt = () if file.scope == "project" else tuple(freed)
@@ -872,10 +875,10 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
         )
     }
 )  # fmt: skip
-"""By the name on the command line."""
+"""Programs by their names on the command line."""
 
 
 def find_program(name: str) -> Program | None:
-    """The program of this name or alias, in any case; None where there is none."""
+    """Return the program of this name or alias, ignoring case; None if there is none."""
     wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
     return next((one for one in PROGRAMS.values() if wanted in (one.name, *one.aliases, one.title.lower())), None)

@@ -1,14 +1,13 @@
-"""MCP servers as other programs configure them: neutral values, and how an entry is read.
+"""MCP servers as other programs configure them, and edits of configuration files.
 
-An entry is read key by key by the table of its program (`EntryKeys`). Whatever a file holds, reading ends with a value:
-what cannot be understood is a problem of that one entry, and is listed. Variables are brought into the form `${NAME}`;
-what only the program itself can fill in, such as `${input:token}`, is listed as unresolved.
+An entry is read key by key according to its program's table (`EntryKeys`). Reading always ends with a value, whatever
+the file contains: parts that cannot be understood are listed as problems of that one entry. Variables are converted to
+the form `${NAME}`; references that only the program itself can fill in, such as `${input:token}`, are listed as
+unresolved.
 
-Changes to a configuration file, as values, and their effect on the parsed document.
-
-`Put` and `Remove` name a place by its keys. `apply_edits` carries them out on the parsed document; `jsonc` and
-`toml_text` carry out the same edits on the text and compare the two results, so that an edited file always says exactly
-what it should, or is not written at all.
+Changes to a configuration file are values: `Put` and `Remove` name a place by its keys. `apply_edits` carries them out
+on the parsed document; `jsonc` and `toml_text` carry out the same edits on the text and compare the two results, so
+that an edited file has exactly the intended content or is not written at all.
 """
 
 import copy
@@ -44,12 +43,12 @@ KeyPath = tuple[str, ...]
 
 
 class EditRefused(ValueError):
-    """A file cannot be changed without a risk for what it says; it stays as it is."""
+    """A file cannot be edited without risk to its content; it is left unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Sets a value. Missing tables above it are made; an existing value is replaced where it stands."""
+    """Sets a value. Missing tables above it are created; an existing value is replaced in place."""
 
     path: KeyPath
     value: object
@@ -57,7 +56,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Removes a key with its value. One that is not there is no fault."""
+    """Removes a key with its value. A missing key is not an error."""
 
     path: KeyPath
 
@@ -66,10 +65,10 @@ Edit = Put | Remove
 
 
 def apply_edits(document: object, edits: Iterable[Edit]) -> dict[str, Any]:
-    """The document after these edits, as a copy.
+    """Return a copy of the document after these edits.
 
     Raises:
-        EditRefused: a key on the way to a value holds something else than a table.
+        EditRefused: A key on the path to a value contains something other than a table.
     """
     if not isinstance(document, dict):
         raise EditRefused("the file does not hold a table of settings")
@@ -93,7 +92,7 @@ def apply_edits(document: object, edits: Iterable[Edit]) -> dict[str, Any]:
 
 
 def value_at(document: object, path: KeyPath) -> object:
-    """The value at a place; None where there is none."""
+    """Return the value at a path; None if there is none."""
     for key in path:
         if not isinstance(document, dict):
             return None
@@ -102,12 +101,12 @@ def value_at(document: object, path: KeyPath) -> object:
 
 
 def fingerprint(document: object, *, is_ordered: bool) -> str:
-    """A text that is equal for documents that say the same; with `is_ordered` in the same order."""
+    """Return a text that is equal for documents with equal content; with `is_ordered`, in the same order."""
     return json.dumps(document, sort_keys=not is_ordered, default=lambda value: f"{type(value).__name__} {value}")
 
 
 Scope = Literal["user", "local", "project", "managed"]
-"""Whose file it is: the user's for all folders, the user's for one folder, the project's, an administrator's."""
+"""The scope of a file: the user's for all folders, the user's for one folder, the project's, an administrator's."""
 FileFormat = Literal["json", "toml"]
 Transport = Literal["stdio", "http", "sse"]
 Variables = Literal["braces", "dollar", "opencode", "editor", "none"]
@@ -117,64 +116,64 @@ all."""
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a file that could not be understood."""
+    """A part of a file that could not be understood."""
 
     file: str
     message: str
     path: KeyPath = ()
-    """The key it is about."""
+    """The key that the problem concerns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """One file of a program in which servers or rules may be configured."""
+    """One file of a program that may configure servers or rules."""
 
     path: str
     scope: Scope
     format: FileFormat = "json"
     tables: tuple[KeyPath, ...] = ()
-    """The tables that hold servers, by name."""
+    """Paths of the tables that contain servers."""
     folder: str | None = None
     """The folder to which its servers are limited; None for all."""
     is_main: bool = False
     """Whether the program itself writes new servers of this scope here."""
     is_folder: bool = False
-    """Whether it is a folder, of which every file of this format counts."""
+    """Whether this is a folder, of which every file of this format is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRules:
-    """What a program may do with one server's tools, by the server's own tool names; `*` is any text."""
+    """Permissions for one server's tools, by the server's own tool names; `*` matches any text."""
 
     only: tuple[str, ...] | None = None
-    """The only tools it shows to the model; None for all."""
+    """The only tools shown to the model; None for all."""
     deny: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
-    """Tools that a person must agree to."""
+    """Tools that need a person's consent."""
     allow: tuple[str, ...] = ()
-    """Tools that run without asking."""
+    """Tools that run without consent."""
     exempt: tuple[str, ...] = ()
-    """Tools that are not asked for although a pattern of `ask` names them."""
+    """Tools that need no consent although a pattern of `ask` matches them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEntry:
-    """One configured server. Environment, headers and arguments may hold secrets and are not in its repr."""
+    """One configured server. Environment, headers and arguments may contain secrets and are not in its repr."""
 
     name: str
     program: str
     file: str
     path: KeyPath
-    """Where in the file it is."""
+    """The path of the entry in the file."""
     scope: Scope
     folder: str | None = None
-    """The folder to which it is limited."""
+    """The folder to which the server is limited."""
     transport: Transport = "stdio"
     command: str | None = None
     arguments: tuple[str, ...] = field(default=(), repr=False)
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     inherited: tuple[str, ...] = ()
-    """Variables of the program's own environment that the server gets."""
+    """Variables of the program's own environment that the server inherits."""
     directory: str | None = None
     url: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -186,22 +185,22 @@ class ServerEntry:
     description: str | None = None
     rules: ToolRules = field(default_factory=ToolRules)
     unresolved: tuple[str, ...] = ()
-    """What only the program itself can fill in: `${input:token}`, an `envFile`, an extension."""
+    """References that only the program itself can fill in: `${input:token}`, an `envFile`, an extension."""
     signs_in: bool = False
-    """Whether the program is set up to sign in to it."""
+    """Whether the program is configured to sign in to the server."""
     other_keys: tuple[str, ...] = ()
-    """Keys of the entry that mean nothing here."""
+    """Keys of the entry that Ullage does not use."""
     faults: tuple[str, ...] = ()
     """Why the entry cannot be used."""
     is_shadowed: bool = False
     """Whether an entry of a nearer scope has the same name."""
     raw: object = field(default=None, repr=False, compare=False)
-    """The entry as the file has it."""
+    """The entry as parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryKeys:
-    """The names that one program gives to the parts of an entry."""
+    """The names that one program uses for the parts of an entry."""
 
     variables: Variables = "braces"
     command: str = "command"
@@ -214,14 +213,14 @@ class EntryKeys:
     disabled: str | None = "disabled"
     enabled: str | None = None
     start_timeout: tuple[tuple[str, float], ...] = ()
-    """Keys with the seconds of their unit."""
+    """Keys, each with its unit in seconds."""
     call_timeout: tuple[tuple[str, float], ...] = ()
     only: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     sign_in: tuple[str, ...] = ("oauth", "auth")
     external: tuple[str, ...] = ()
-    """Keys for what lies outside the entry and cannot be moved with it, such as `envFile`."""
+    """Keys for things outside the entry that cannot be moved with it, such as `envFile`."""
     ignored: tuple[str, ...] = ()
     """Keys without effect on the server itself."""
 
@@ -233,7 +232,7 @@ _TRANSPORTS: dict[str, Transport] = {
 
 
 class _EntryReader:
-    """Takes values out of one raw entry; what does not fit becomes a fault."""
+    """Reads values from one raw entry; unsuitable ones are recorded as faults."""
 
     def __init__(self, raw: Mapping[str, object]) -> None:
         self.raw = raw
@@ -290,7 +289,7 @@ class _EntryReader:
         return found
 
     def names(self, keys: Sequence[str]) -> tuple[str, ...] | None:
-        """The names on these lists, in their order; None where no list is there."""
+        """Return the names on these lists, in their order; None if no list exists."""
         lists = [read_names(value) for key in keys if (value := self.take(key)) is not None]
         return tuple(dict.fromkeys(name for one in lists for name in one)) if lists else None
 
@@ -303,7 +302,7 @@ def _as_text(value: object) -> str:
 
 
 def read_names(value: object) -> tuple[str, ...]:
-    """The names on a list, as far as it can be understood. A single text is a list of one."""
+    """Return the readable names on a list. A single text counts as a list of one."""
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     return tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
 
@@ -319,17 +318,17 @@ def read_entry(  # noqa: PLR0913 - an entry, and everything that decides how it 
     home: str,
     variables: Mapping[str, str] | None = None,
 ) -> ServerEntry:
-    """One entry of a table of servers.
+    """Read one entry of a table of servers.
 
     Args:
-        raw: the entry as it was parsed.
-        keys: how its program names the parts.
-        name: the server's name in the table.
-        place: the file it is in.
-        path: where in the file it is.
-        program: whose file it is.
-        home: the user's home folder, for `${userHome}`.
-        variables: those that are set; None where none is.
+        raw: The entry as it was parsed.
+        keys: The program's names of the parts.
+        name: The server's name in the table.
+        place: The file that contains it.
+        path: The path of the entry in the file.
+        program: The program that the file belongs to.
+        home: The user's home folder, for `${userHome}`.
+        variables: Variables that are set; None for no variables.
     """
     if not isinstance(raw, dict):
         fault = (f"the entry is {_kind(raw)}, not a table",)
@@ -344,7 +343,7 @@ def read_entry(  # noqa: PLR0913 - an entry, and everything that decides how it 
     headers = reader.pairs(keys.headers)
     declared = _read_transport(reader, keys)
     if command is not None and url is not None:
-        # The declared type says which of the two is meant; without one, programs prefer the command.
+        # The declared type decides which of the two is used; without one, programs prefer the command.
         command, url = (command, None) if declared in (None, "stdio") else (None, url)
     if command is None and url is None and not reader.faults:
         reader.faults.append(f"it has neither `{keys.command}` nor `{keys.urls[0][0]}`")
@@ -357,7 +356,7 @@ def read_entry(  # noqa: PLR0913 - an entry, and everything that decides how it 
     )
     resolver = _VariableReader(keys.variables, home, place.folder)
     if keys.variables == "dollar":
-        # `$NAME` may as well be a shell's; the program leaves it as it is where there is no such variable.
+        # `$NAME` may also be meant for a shell; the program leaves it unchanged if there is no such variable.
         arguments = tuple(_without_unset(one, variables or {}) for one in arguments)
     arguments = tuple(map(resolver.convert, arguments))
     environment = {key: resolver.convert(value) for key, value in environment.items()}
@@ -402,7 +401,7 @@ def _kind(value: object) -> str:
 
 
 def _read_launch(reader: _EntryReader, keys: EntryKeys) -> tuple[str | None, tuple[str, ...], dict[str, str]]:
-    """The command, its arguments and its environment, also where one key holds all of them."""
+    """Return the command, its arguments and its environment, even if one key contains all of them."""
     value = reader.take(keys.command)
     arguments, environment = reader.texts("args"), reader.pairs(keys.environment)
     if isinstance(value, list):
@@ -446,7 +445,7 @@ def _address_transport(declared: Transport | None, url: str) -> Transport:
 # -- Variables
 
 _DOLLAR = "\x00"
-"""Stands for a dollar sign that begins no variable; no argument has this letter."""
+"""Placeholder for a dollar sign that begins no variable; no argument contains this letter."""
 
 
 def _without_unset(text: str, environment: Mapping[str, str]) -> str:
@@ -458,7 +457,7 @@ def _without_unset(text: str, environment: Mapping[str, str]) -> str:
 
 @dataclass(slots=True)
 class _VariableReader:
-    """Brings the variables of one program into the form `${NAME}`."""
+    """Converts the variables of one program to the form `${NAME}`."""
 
     form: Variables
     home: str
@@ -467,7 +466,7 @@ class _VariableReader:
 
     def convert(self, text: str) -> str:
         if self.form == "none":
-            # The program takes such a text as it is; Ullage would replace it.
+            # The program takes such a text literally; Ullage would replace it.
             if re.search(r"\$\{(?:env:)?[A-Za-z_]", text):
                 self.unresolved.append(f"`{text}` taken literally")
             return text
@@ -479,7 +478,7 @@ class _VariableReader:
 
     def _replace_opencode(self, match: re.Match[str]) -> str:
         if match[1] == "env" and re.fullmatch(r"[A-Za-z_]\w*", match[2], re.ASCII):
-            # An unset variable is an empty text there.
+            # The program replaces an unset variable with an empty text.
             return f"${{{match[2]}:-}}"
         self.unresolved.append(f"`{match[0]}`")
         return match[0]

@@ -35,20 +35,20 @@ _LINE_REST = re.compile(r"[ \t]*(?:\#[^\r\n]*)?(?:\r?\n|\Z)")
 
 
 def parse_toml(text: str) -> dict[str, object]:
-    """The tables of a TOML text that may begin with a byte-order mark.
+    """Parse a TOML text that may begin with a byte-order mark.
 
     Raises:
-        ValueError: it is not TOML.
-        RecursionError: it is nested too deep.
+        ValueError: The text is not TOML.
+        RecursionError: The text is nested too deeply.
     """
     return tomllib.loads(text.removeprefix("\ufeff"))
 
 
 def edit_toml(text: str, edits: Sequence[Edit]) -> str:
-    """The text after these edits.
+    """Return the text after these edits.
 
     Raises:
-        EditRefused: it cannot be read, or the edited text would not say exactly what it should.
+        EditRefused: The text cannot be read, or the edited text would not have exactly the intended content.
     """
     try:
         expected = apply_edits(parse_toml(text), edits)
@@ -69,7 +69,8 @@ def edit_toml(text: str, edits: Sequence[Edit]) -> str:
 
 
 def _prune(document: dict[str, Any], edits: Sequence[Edit]) -> None:
-    """Removes the tables above removed keys that are empty: without a heading of its own, such a table is gone."""
+    """Remove empty tables above removed keys: without a heading of its own, such a table no longer exists in the
+    text."""
     for edit in edits:
         if isinstance(edit, Remove):
             for depth in range(len(edit.path) - 1, 0, -1):
@@ -83,17 +84,17 @@ def _prune(document: dict[str, Any], edits: Sequence[Edit]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A heading, or a key with its value; whole lines, with the comment at the end of the last one."""
+    """A heading, or a key with its value: whole lines, with the comment at the end of the last one."""
 
     path: KeyPath
     start: int
     end: int
     section: KeyPath
-    """The heading above it; its own path for a heading."""
+    """The path of the heading above it; for a heading, its own path."""
     value: tuple[int, int] | None = None
-    """Where the value of a key is; None for a heading."""
+    """Position of a key's value; None for a heading."""
     is_array: bool = False
-    """Whether it is or stands below a heading in double brackets, which begins another table each time."""
+    """Whether it is or follows a heading in double brackets, which begins a new table each time."""
 
 
 def _scan(text: str) -> list[_Statement]:
@@ -128,7 +129,7 @@ def _skip_blanks(text: str, at: int) -> int:
 
 
 def _read_key(text: str, at: int) -> tuple[KeyPath, int]:
-    """A dotted key, and where it ends."""
+    """Return a dotted key, and the position of its end."""
     parts = list[str]()
     while True:
         match = _KEY_PART.match(text, at)
@@ -142,7 +143,7 @@ def _read_key(text: str, at: int) -> tuple[KeyPath, int]:
 
 
 def _value_end(text: str, at: int) -> int:
-    """The end of the value that begins here, without the blanks and the comment after it."""
+    """Return the end of the value that begins here, without the blanks and the comment after it."""
     depth, end = 0, at
     while at < len(text):
         match = cast("re.Match[str]", _VALUE_TOKEN.match(text, at))
@@ -182,8 +183,8 @@ def _remove(text: str, path: KeyPath) -> str:
 
 
 def _blocks(text: str, statements: Sequence[_Statement], path: KeyPath) -> Iterator[tuple[int, int]]:
-    """The lines to cut: statements at or below a path that follow one another, with the comments between them, and the
-    blank lines after them where there are some before them too."""
+    """Yield the lines to cut: consecutive statements at or below a path, with the comments between them, and the blank
+    lines after them if there are also some before them."""
     for is_cut, group in groupby(statements, key=lambda one: one.path[: len(path)] == path):
         if is_cut:
             run = list(group)
@@ -195,7 +196,7 @@ def _blocks(text: str, statements: Sequence[_Statement], path: KeyPath) -> Itera
 
 
 def _rewrite_inline(text: str, statement: _Statement, path: KeyPath, put: Put | None) -> str:
-    """The text with one inline table written anew, without or with a key."""
+    """Return the text with one inline table rewritten, without or with a key."""
     start, end = cast("tuple[int, int]", statement.value)
     try:
         table = tomllib.loads(f"x = {text[start:end]}")["x"]
@@ -228,7 +229,7 @@ def _put(text: str, put: Put, newline: str) -> str:
 
 
 def _add_key(text: str, put: Put, newline: str) -> str:
-    """A key at the end of the table it belongs to, which is made where it has no heading."""
+    """Add a key at the end of its table, which is created if it has no heading."""
     path, value = put.path, put.value
     table, line = path[:-1], f"{render_toml_key(path[-1])} = {render_toml_value(value)}{newline}"
     own = [one for one in _scan(text) if one.section == table and not one.is_array]
@@ -250,7 +251,7 @@ def _add_key(text: str, put: Put, newline: str) -> str:
 
 
 def _add_table(text: str, path: KeyPath, table: Mapping[str, object], newline: str) -> str:
-    """The text with a table below its own heading, after its siblings or at the end."""
+    """Return the text with a table below its own heading, after its siblings or at the end."""
     lines = newline.join(_table_lines(path, table))
     siblings = [one for one in _scan(text) if one.section[: len(path) - 1] == path[:-1] and one.section]
     at = siblings[-1].end if len(path) > 1 and siblings else len(text)
@@ -259,7 +260,7 @@ def _add_table(text: str, path: KeyPath, table: Mapping[str, object], newline: s
         return f"{before}{lines}{newline}{after}"
     gap = newline if before.endswith("\n") else newline * 2
     if not after.strip():
-        # The file keeps its way to end: with or without a line feed.
+        # The file still ends as before: with or without a line feed.
         return f"{before}{gap}{lines}{after}" + (newline if before.endswith("\n") and not after else "")
     has_gap = cast("re.Match[str]", _BLANK_LINES.match(after)).end() > 0
     return f"{before}{gap}{lines}{newline}{'' if has_gap else newline}{after}"
@@ -282,12 +283,12 @@ def _table_lines(path: KeyPath, table: Mapping[str, object]) -> Iterator[str]:
 
 
 def render_toml_key(key: str) -> str:
-    """A key, in quotes where it needs them."""
+    """Return a key, in quotes if it needs them."""
     return key if _BARE_KEY.fullmatch(key) else _render_text(key)
 
 
 def render_toml_value(value: object) -> str:
-    """A value in one line; a mapping as an inline table."""
+    """Return a value in one line; a mapping as an inline table."""
     if isinstance(value, str):
         return _render_text(value)
     if isinstance(value, bool):
@@ -309,5 +310,5 @@ def render_toml_value(value: object) -> str:
 
 
 def _render_text(text: str) -> str:
-    # JSON's escapes are TOML's as well, but for the delete character and halves of surrogate pairs.
+    # JSON's escapes are valid in TOML, except for the delete character and halves of surrogate pairs.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

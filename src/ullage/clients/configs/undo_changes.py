@@ -1,9 +1,9 @@
 """Records of changed files, so that a change can be taken back.
 
-A record holds a file as it was before and after the change, and the places that were changed. Where nobody else has
-changed the file since, `undo_change` gives it back byte for byte; otherwise it merges: it removes what was added, puts
-back what was removed, and keeps every other change. Records lie in the user's state folder and are readable by the user
-alone, since a configuration may hold secrets.
+A record contains a file as it was before and after the change, and the places that were changed. If nothing else has
+changed the file since, `undo_change` restores it byte for byte; otherwise it merges: it removes what was added,
+restores what was removed, and keeps every other change. Records are in the user's state folder and readable by the user
+alone, because a configuration may contain secrets.
 """
 
 import base64
@@ -32,10 +32,10 @@ class ChangeRecord:
 
     program: str
     file: str
-    """The path by which it was changed."""
+    """The path by which the file was changed."""
     format: FileFormat
     before: bytes | None = field(repr=False)
-    """None where the file was made by the change."""
+    """None if the change created the file."""
     after: bytes = field(repr=False)
     removed: tuple[KeyPath, ...] = ()
     added: tuple[KeyPath, ...] = ()
@@ -46,18 +46,18 @@ class Undone:
     """A file after a change was taken back."""
 
     content: bytes | None = field(repr=False)
-    """None where the file is to be removed."""
+    """None if the file is to be removed."""
     is_exact: bool
     """Whether these are the bytes from before the change."""
     kept: tuple[KeyPath, ...] = ()
-    """Places that somebody else changed since, which stay as they are."""
+    """Places that were changed again since; they are left unchanged."""
 
 
 def edit_content(content: bytes | None, format: FileFormat, edits: Sequence[Edit]) -> bytes:  # noqa: A002
-    """The content of a file after these edits; of a new file where there is none.
+    """Return the content of a file after these edits, or of a new file if `content` is None.
 
     Raises:
-        EditRefused: it cannot be edited without a risk for what it says.
+        EditRefused: The file cannot be edited without risk to its content.
     """
     try:
         text = (content or b"").decode("utf-8")
@@ -67,15 +67,15 @@ def edit_content(content: bytes | None, format: FileFormat, edits: Sequence[Edit
 
 
 def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
-    """What a file is to be after the change was taken back.
+    """Return the file as it should be after the change is taken back.
 
     Raises:
-        EditRefused: somebody else changed the file so that it cannot be read any more.
+        EditRefused: The file was changed since and cannot be read any more.
     """
     if current == record.after:
         return Undone(record.before, is_exact=True)
     if current is None or current == record.before:
-        # Whoever removed the file, or put it back, took the change back with it.
+        # The file was removed or restored by other means, which also took the change back.
         return Undone(current, is_exact=current == record.before)
     before, after, now = (_parse(one, record.format) for one in (record.before, record.after, current))
     edits, kept = list[Edit](), list[KeyPath]()
@@ -85,7 +85,7 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
         if items or (items is not None and was is not None):
             edits.append(Put(path, items))
         elif is_now is not None and was is None:
-            # An entry of ours is removed even where somebody has added to it.
+            # An entry added by Ullage is removed even if something was added to it since.
             edits.append(Remove(path))
         elif is_now is not None:
             (edits.append(Put(path, was)) if _says_same(is_now, ours) else kept.append(path))
@@ -99,7 +99,7 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
 
 
 def _without_added(before: object, after: object, now: object) -> list[object] | None:
-    """A list without the items that the change added to it; None where it was none, or is none any more."""
+    """Return a list without the items that the change added to it; None if it was not a list, or is no longer one."""
     if not (isinstance(before, list | None) and isinstance(after, list) and isinstance(now, list)):
         return None
     kept = cast("list[object]", before or [])
@@ -126,17 +126,17 @@ class UndoFolder:
     path: Path
 
     def change(self, record: ChangeRecord) -> bytes | None:
-        """Carries a change out: first the record is written, then the file is replaced.
+        """Carry out a change: write the record, then replace the file.
 
         An earlier record of the same file is continued, so that one undo takes back both.
 
         Returns:
-            The earlier record, for `roll_back`; None where there was none.
+            The earlier record, for `roll_back`; None if there was none.
 
         Raises:
-            FileChanged: the file is not as it was when the change was made ready. Nothing was written.
-            EditRefused: the file is read-only. Nothing was written.
-            OSError: the file or the record cannot be written. The file is as it was.
+            FileChanged: The file has changed since the change was prepared. Nothing was written.
+            EditRefused: The file is read-only. Nothing was written.
+            OSError: The file or the record cannot be written. The file is unchanged.
         """
         with hold_lock(self.path / "lock"):
             name = self._name(record.program, record.file)
@@ -160,11 +160,11 @@ class UndoFolder:
             return old
 
     def roll_back(self, record: ChangeRecord, earlier: bytes | None) -> None:
-        """Takes back a change that was just carried out, as if it had never been.
+        """Take back a change that was just carried out, without a trace.
 
         Args:
-            record: the change.
-            earlier: what `change` returned.
+            record: The change.
+            earlier: The return value of `change`.
         """
         with hold_lock(self.path / "lock"), contextlib.suppress(OSError, EditRefused):
             if record.before is None:
@@ -174,12 +174,12 @@ class UndoFolder:
             self._put_back(self._name(record.program, record.file), earlier)
 
     def undo(self, record: ChangeRecord) -> Undone:
-        """Takes a change back and forgets it.
+        """Take back a change and delete its record.
 
         Raises:
-            FileChanged: the file was changed just now. Nothing was written.
-            EditRefused: the file cannot be read any more, or is read-only. Nothing was written.
-            OSError: it cannot be written. It is as it was.
+            FileChanged: The file was changed at the same time. Nothing was written.
+            EditRefused: The file cannot be read any more, or is read-only. Nothing was written.
+            OSError: The file cannot be written. It is unchanged.
         """
         with hold_lock(self.path / "lock"):
             current = read_bytes(record.file)
@@ -193,11 +193,11 @@ class UndoFolder:
             return undone
 
     def adopt_rewrite(self, record: ChangeRecord) -> None:
-        """Takes the present content of a file as that after the change.
+        """Record the current content of a file as the content after the change.
 
         Programs rewrite a changed file when they first read it: Qwen Code adds `$version`, opencode `$schema`. That is
-        no change by the user, and undo is to give the bytes from before all the same. Nothing is done where the places
-        that were changed do not say the same any more.
+        not a change by the user, and undo should still restore the bytes from before. Nothing is done if the content of
+        the changed places is different now.
         """
         with hold_lock(self.path / "lock"), contextlib.suppress(OSError, EditRefused):
             name = self._name(record.program, record.file)
@@ -210,12 +210,12 @@ class UndoFolder:
                 replace_file(str(name), old, _dump(replace(known, after=current)))
 
     def forget(self, record: ChangeRecord) -> None:
-        """Drops a record whose change was taken back otherwise."""
+        """Delete a record whose change was taken back by other means."""
         with contextlib.suppress(FileNotFoundError):
             self._name(record.program, record.file).unlink()
 
     def records(self, program: str | None = None) -> tuple[ChangeRecord, ...]:
-        """The records that can be read, of one program or all, the latest first."""
+        """Return the records that can be read, of one program or all, the latest first."""
         try:
             names = sorted(self.path.glob("*.json"), key=lambda one: one.stat().st_mtime_ns, reverse=True)
         except OSError:
