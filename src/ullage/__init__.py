@@ -1,6 +1,6 @@
 """MCP gateway, token counter and context compaction that reduce what LLM agents spend."""
 
-TYPE_CHECKING = False  # `typing` would be imported by every start
+TYPE_CHECKING = False  # Not imported from `typing`, because that would slow down every start.
 if TYPE_CHECKING:
     from ullage.app import count, count_request, find_model
     from ullage.app.build_agent import run_agent
@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    """Loads the rooms behind a name when it is first asked for, so that importing `ullage` costs nothing."""
+    """Import the module of a public name on first access, so that `import ullage` is fast."""
     if name not in _ROOMS:
         raise AttributeError(f"module `ullage` has no attribute `{name}`")
     from importlib import import_module

@@ -1,8 +1,8 @@
-"""`python -m ullage` is `ullage`.
+"""Runs `python -m ullage` as the command `ullage`.
 
-Python puts the working folder first on the module path here, so a file `anyio.py` of a stranger's repository would be
-imported in place of the library. The folder is taken off before anything but `os` and `sys` is imported. What Python
-itself imports before that is out of reach: `python -P -m ullage` and the command `ullage` are safe from that as well.
+Python puts the working folder first on the module path here, so a file `anyio.py` in an untrusted repository would be
+imported in place of the library. The folder is removed before anything but `os` and `sys` is imported. What Python
+itself imports earlier cannot be protected here: `python -P -m ullage` and the command `ullage` are safe from that too.
 """
 
 import os

@@ -1,8 +1,7 @@
-"""Escaping of characters that would steer a terminal, forge a line or turn text around.
+"""Escaping of characters that would control a terminal, forge a line or reverse text.
 
-Text of models, servers and files may hold them. Escaped are the control characters C0 and C1 and DEL, bidirectional
-controls, the separators of lines and paragraphs, and halves of surrogate pairs. Line feed and tab stay unless they are
-asked to go too.
+Text of models, servers and files may contain them. Escaped are the control characters C0 and C1 and DEL, bidirectional
+controls, the separators of lines and paragraphs, and halves of surrogate pairs. Line feed and tab are kept by default.
 """
 
 import re
@@ -16,13 +15,13 @@ _CONTROL_OR_BREAK = re.compile(f"[{_UNSAFE}\t\n]")
 
 
 def escape_controls(text: str, *, keep_lines: bool = True) -> str:
-    r"""The text with such characters spelt out, as `\x1b`.
+    r"""Escape such characters in text, as `\x1b`.
 
     A line that ends in a carriage return and a line feed ends in the line feed alone.
 
     Args:
-        text: What is to be shown.
-        keep_lines: Whether line feeds and tabs stay; without them the text is one line.
+        text: The text to show.
+        keep_lines: Whether line feeds and tabs are kept; without them the text is one line.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -36,5 +35,5 @@ def _spell_out(match: re.Match[str]) -> str:
 
 
 def escape_json_controls(text: str) -> str:
-    r"""JSON text with such characters as `\u009b`, which a parser reads as what they were."""
+    r"""Escape such characters in JSON text, as `\u009b`, which a parser reads as the original character."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

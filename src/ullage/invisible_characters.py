@@ -46,11 +46,14 @@ _BMP = f"{_CONTROLS}{_DIRECTION}\ufe00-\ufe0f{_JOINERS}{_NO_WIDTH}{_NONCHARACTER
 _ASTRAL = f"\U000e0100-\U000e01ef{_NO_WIDTH_ASTRAL}{_TAGS}{_NONCHARACTERS_ASTRAL}"
 _INVISIBLE = re.compile(f"[{_BMP}{_ASTRAL}]+")
 _SUSPECT = re.compile(f"[{_BMP}\U00010000-\U0010ffff]+")
-"""Everything that may be invisible. Ranges beyond the first plane make a class fifteen times slower to search, so one
-range stands for all of them, and `_INVISIBLE` looks only at what this finds."""
+"""Matches everything that may be invisible.
+
+Ranges beyond the first plane make a class fifteen times slower to search, so one range covers all of them, and
+`_INVISIBLE` examines only what this finds.
+"""
 _LONE_RETURN = re.compile("\r(?!\n)")
 
-# Contexts in which a single one of these characters belongs to the writing.
+# Contexts in which a single one of these characters is part of the writing.
 _EMOJI = "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _JOINING = (
     "\u0600-\u06ff\u0700-\u074f\u0750-\u07ff\u0840-\u08ff\u0900-\u0dff\u0e80-\u109f\u1780-\u18af\u1a20-\u1aaf\u1b00-\u1bff"
@@ -70,13 +73,13 @@ _is_braille = re.compile("[\u2801-\u28ff]").match
 
 
 def has_invisible(text: str) -> bool:
-    """Whether the text holds an invisible character that is no part of ordinary writing."""
+    """Return whether the text has an invisible character that is no part of ordinary writing."""
     return _changed(text, _drop) is not text
 
 
 def has_invisible_in(*values: Json) -> bool:
-    """The same for every string and key of some JSON values."""
-    # One look at all strings joined is four times faster than one look at each.
+    """Return whether any string or key of these JSON values has such an invisible character."""
+    # One search of all strings joined is four times faster than one search of each.
     return has_invisible(" ".join(_strings(*values)))
 
 
@@ -85,18 +88,18 @@ def remove_invisible(text: str) -> str:
 
 
 def escape_invisible(text: str) -> str:
-    r"""The text with each invisible character as a JSON escape: `\u200b`, and a pair of them beyond the first plane."""
+    r"""Write each invisible character as a JSON escape: `\u200b`, and a surrogate pair beyond the first plane."""
     return _changed(text, _escape)
 
 
 def remove_invisible_counted(text: str) -> tuple[str, int]:
-    """The text without invisible characters, and how many were removed."""
+    """Return the text without invisible characters, and how many were removed."""
     cleaned = _changed(text, _drop)
     return cleaned, len(text) - len(cleaned)
 
 
 def escape_json(value: Json) -> Json:
-    """A JSON value with `escape_invisible` applied to every string and key; the same object where none changes."""
+    """Apply `escape_invisible` to every string and key of a JSON value; return the same object where none changes."""
     return map_strings(value, escape_invisible) if has_invisible_in(value) else value
 
 
@@ -119,7 +122,7 @@ def _strings(*values: Json) -> list[str]:
 
 
 def map_strings(value: Json, change: Callable[[str], str]) -> Json:
-    """A JSON value with `change` applied to every string and key; the same object where none changes."""
+    """Apply `change` to every string and key of a JSON value; return the same object where none changes."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -137,7 +140,7 @@ def map_strings(value: Json, change: Callable[[str], str]) -> Json:
 
 
 def decode_hidden(text: str) -> str:
-    """The words that tag characters or variation selectors spell in the text; empty where they spell none."""
+    """Return the text spelt by tag characters or variation selectors; empty where there is none."""
     letters: list[str] = []
     selected = bytearray()
     for found in _INVISIBLE.finditer(text):
@@ -175,7 +178,7 @@ def _changed(text: str, change: Callable[[str], str]) -> str:
 
 
 def _count_legitimate(found: re.Match[str]) -> int:
-    """How many characters at the beginning of a run of invisible ones belong to the writing around it."""
+    """Return how many characters at the beginning of a run of invisible ones belong to the writing around it."""
     text, start, end = found.string, found.start(), found.end()
     return _legitimate(found[0], text[start - 1] if start else "", text[end] if end < len(text) else "")
 

@@ -1,7 +1,7 @@
-"""Size of a JSON value, measured only as far as a limit.
+"""Size of a JSON value, measured only up to a limit.
 
-Whoever has to decide between working at once, in a worker thread or not at all asks here first, so that a value of any
-size is measured in less time than the work on it takes. Pure.
+Used to decide whether to process a value at once, in a worker thread or not at all. Measuring a value of any size takes
+less time than processing it.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,10 +15,10 @@ _SHORT = 1 << 64
 
 
 def is_larger(value: object, values: int, letters: int, *, ascii_share: int = 1) -> bool:
-    """Whether a JSON value contains more values, or its texts and keys more characters. Stops as soon as that is known.
+    """Return whether a JSON value has more values, or more characters in texts and keys, than given. Stops once known.
 
     Args:
-        value: Any JSON value; tuples are taken for lists.
+        value: Any JSON value; tuples count as lists.
         values: Members and items, at all levels.
         letters: Characters of texts and keys.
         ascii_share: How many characters of an ASCII text count as one, for work that is quicker on such texts.
@@ -26,7 +26,8 @@ def is_larger(value: object, values: int, letters: int, *, ascii_share: int = 1)
     todo: list[Collection[Any]] = [(value,)]
     while todo:
         for one in todo.pop():
-            # Comparing classes takes a fraction of the time of `isinstance`, and nearly every value is a plain one.
+            # Comparing classes takes a fraction of the time of `isinstance`, and nearly every value is of a plain
+            # class.
             kind: Any = one.__class__
             if isinstance(one, str):
                 letters -= len(one) // ascii_share if ascii_share > 1 and one.isascii() else len(one)
@@ -37,7 +38,8 @@ def is_larger(value: object, values: int, letters: int, *, ascii_share: int = 1)
                     letters -= sum(map(len, members))
                 todo.append(members.values())
             elif kind is int:
-                # Writing and reading a number takes longer than its digits do as a text, the longer it is.
+                # Reading and writing a long number takes longer than a text of its digits, and more so the longer it
+                # is.
                 letters -= one.bit_length() if not -_SHORT < one < _SHORT else 0
             elif kind not in _SCALARS and isinstance(one, list | tuple):
                 items = cast("Collection[Any]", one)

@@ -1,15 +1,15 @@
-"""Names of a package that are imported when they are first asked for.
+"""Names of a package that are imported on first use.
 
-A package's `__init__` is its public face and names everything. Importing all of that for one name is what a program
-that answers at once cannot afford, so the larger packages import a module when one of its names is used:
+A package's `__init__` is its public face and names everything. A program that has to answer at once cannot import all
+of that for one name, so the larger packages import a module when one of its names is used:
 
     if TYPE_CHECKING:
         from .table import Table
     else:
         __getattr__ = import_on_use(__name__, {"Table": "table"})
 
-A name that is also the name of a module of the package is imported at once instead: Python sets that attribute to the
-module itself as soon as anyone imports it.
+A name that is also the name of a module of the package must be imported at once instead: Python sets that attribute to
+the module itself as soon as anything imports it.
 """
 
 import sys
@@ -20,11 +20,11 @@ __all__ = ["import_on_use"]
 
 
 def import_on_use(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a package.
+    """Return the `__getattr__` of a package.
 
     Args:
         package: The package's `__name__`.
-        modules: The package's module that has each name.
+        modules: By name, the package's module that defines it.
     """
 
     def get_attribute(name: str) -> object:

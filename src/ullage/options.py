@@ -1,16 +1,11 @@
-"""Settings that the packages take, as plain values.
+"""Settings that the packages take, as plain values: a database, the search for tools, results, and upstream servers.
 
-Configuration makes them and the packages go by them. They stand apart so that reading the settings imports none of the
-packages: `ullage serve` and `ullage config` read them first.
+Configuration builds these values and the packages read them. They are in a module of their own so that reading the
+settings imports none of the packages: `ullage serve` and `ullage config` read the settings first.
 
-Settings of one database that agents may ask.
-
-Settings of the search for tools, and the names of the tools that search and call.
-
-What the user set, looked up by where a reply really came from. Nothing is counted, cut or kept here.
-
-A neutral entry, whoever's file it came from: configuration makes it, the wire starts it, the gateway goes by its rules.
-It says nothing of whether the server runs.
+Settings of results are looked up by the tool that a reply came from. A server's settings have one form, whichever file
+they were read from: configuration creates them, the client of MCP servers starts the server, and the gateway applies
+its rules. They do not say whether the server runs. Nothing here counts, cuts or stores anything.
 """
 
 import hashlib
@@ -43,58 +38,61 @@ __all__ = [
 ]
 
 SAMPLE = "sample"
-"""In place of a URL: the sample shop, made on first use."""
+"""Used in place of a URL: the sample shop, created on first use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What no question may go beyond, whatever it asks for."""
+    """Limits that no query may exceed, whatever it asks for."""
 
     rows: int = 1_000
     seconds: float = 30.0
-    """From the question to its last row; held within half a second."""
+    """From receiving the query to its last row; enforced to within half a second."""
     cell: int = 20_000
     """Characters of one value; the rest is cut and counted."""
     bytes: int = 16_000_000
-    """Of all values of an answer."""
+    """Bytes of all values of an answer together."""
     concurrency: int = 4
-    """Questions at one time; others wait, and their waiting is within their seconds."""
+    """Queries that run at the same time; others wait, and the wait counts towards their time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSettings:
+    """Settings of one database that agents may query."""
+
     name: str
     url: str = field(repr=False)
-    """As SQLAlchemy writes it, a path of a SQLite or DuckDB file among them; may hold a password."""
+    """A URL in SQLAlchemy's form, or the path of a SQLite or DuckDB file; may contain a password."""
     default: bool = False
-    """Whether `query` without a prefix means this one, where there are several."""
+    """Whether `query` without a prefix uses this database when there are several."""
     description: str | None = None
-    """One line for the model about what is to be found here."""
+    """One line for the model that describes what the database contains."""
     limits: Limits = field(default_factory=Limits)
     max_tokens: int | None = None
-    """Of one answer's text; None for no other limit than that of every result."""
+    """Tokens of the text of one answer; None for no limit besides the one of every result."""
     masked: tuple[str, ...] = ()
-    """Columns whose values nobody sees: `table.column`, with patterns such as `*.password`."""
+    """Columns whose values are never shown: `table.column`, with patterns such as `*.password`."""
     functions: tuple[str, ...] = ()
-    """Of the database's own making, allowed though the guard does not know them."""
+    """Functions defined in the database itself, allowed although the guard does not know them."""
     cache: float = 0.0
-    """Seconds in which an identical question is answered from memory; 0 for never."""
+    """Seconds for which an identical query is answered from memory; 0 to disable."""
     schema_cache: float = 300.0
-    """The same for descriptions of tables."""
+    """Seconds for which a description of tables is answered from memory; 0 to disable."""
     came_from: str | None = None
-    """The file and table it was read from, for people."""
+    """The file and table that the settings were read from, for display."""
 
 
 IndexKind = Literal["static", "encoder", "words"]
-"""By the table, by the encoder, or by words alone; all of them by words too."""
+"""How the search ranks tools: with the static table, with the encoder, or by words alone. The first two use words
+too."""
 MOST_USES = 2_000
-"""Remembered of one principal; the longest unused go first."""
+"""Past uses kept per principal; the least recently used are dropped first."""
 FIND_NAMES = ("find_tool", "call_tool", "call_tool_write")
-"""Tools of Ullage's own that no other tool may be named as."""
+"""Names of Ullage's own tools, which no other tool may have."""
 
 
 def encoder_lacks() -> tuple[str, ...]:
-    """What the encoder needs and is not installed. Imports nothing."""
+    """Return the modules that the encoder needs and that are not installed, without importing anything."""
     return tuple(module for module in ("onnxruntime", "ullage_encoder") if find_spec(module) is None)
 
 
@@ -103,35 +101,38 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handling:
+    """How one tool's results are shortened and rewritten."""
+
     budget: int | None
-    """Tokens that a reply may have; None for as many as it likes."""
+    """Maximum tokens of a reply; None for no limit."""
     encode: bool
     """Whether JSON tables are written as the cheapest lossless text."""
 
     def limited(self, most: int | None) -> "Handling":
-        """The same with at most so many tokens; None for no further limit."""
+        """Return a copy with at most `most` tokens; None adds no limit."""
         return self if most is None else replace(self, budget=min(self.budget or most, most))
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is passed on as it is, so that its outputSchema can be promised."""
+        """Whether the reply is passed on unchanged, so that the tool's outputSchema can be kept."""
         return self.budget is None and not self.encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerResults:
-    """What differs for one server; tools by their own names or patterns such as `list_*`, the first that fits."""
+    """Settings that differ for one server. Tools are given by their own names or by patterns such as `list_*`; the
+    first match applies."""
 
     budget: int | None = None
-    """Tokens; None for what holds for all servers, 0 for no limit."""
+    """Tokens; None for the setting of all servers, 0 for no limit."""
     budgets: Mapping[str, int] = field(default_factory=dict[str, int])
-    """By tool, instead of `budget`."""
+    """Tokens by tool, in place of `budget`."""
     encode: bool | None = None
-    """Whether JSON tables are written as cheaper text; None for what holds for all servers."""
+    """Whether JSON tables are written as cheaper text; None for the setting of all servers."""
     whole: tuple[str, ...] = ()
-    """Tools whose results are neither cut nor written otherwise."""
+    """Tools whose results are neither cut nor rewritten."""
     cache: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By tool, seconds in which the same call is answered from memory."""
+    """By tool, seconds for which an identical call is answered from memory."""
 
 
 _NOTHING = ServerResults()
@@ -140,17 +141,24 @@ _MOST_KNOWN = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRules:
+    """Rules for handling results, looked up by the server and tool that a result came from."""
+
     budget: int = 10_000
-    """Tokens of any result where nothing else is said; 0 for no limit."""
+    """Tokens of any result without a setting of its own; 0 for no limit."""
     encode: bool = True
     servers: Mapping[str, ServerResults] = field(default_factory=dict[str, ServerResults])
     _known: dict[ToolOrigin, Handling] = field(
         default_factory=dict[ToolOrigin, Handling], init=False, repr=False, compare=False
     )
-    """What holds for tools that were called, where a call asks for nothing else."""
+    """Cache of the handling of tools already called, for calls that ask for no budget of their own."""
 
     def handling(self, origin: ToolOrigin, asked: int | None = None) -> Handling:
-        """`asked` is the caller's own budget for this call, which may be smaller or larger than what is set."""
+        """Return the handling of a result.
+
+        Args:
+            origin: The server and the tool that the result came from.
+            asked: The caller's own budget for this call, in tokens; replaces the configured one. None for none.
+        """
         if asked is not None:
             return self._handling(origin, asked)
         known = self._known.get(origin)
@@ -169,7 +177,7 @@ class ResultRules:
         return Handling(budget=budget or None, encode=self.encode if server.encode is None else server.encode)
 
     def cached_for(self, origin: ToolOrigin) -> float:
-        """Seconds; 0 for not at all."""
+        """Return the seconds for which results are cached; 0 for none."""
         return _first(origin.tool, self.servers.get(origin.server, _NOTHING).cache) or 0.0
 
 
@@ -179,35 +187,35 @@ def _first(tool: str, by_pattern: Mapping[str, Value]) -> Value | None:
 
 Transport = Literal["stdio", "http", "sse"]
 DefinitionChanges = Literal["hold", "accept", "ignore"]
-"""What becomes of a definition that is not the one accepted before: it is withheld until the user accepts it, it is
+"""How a definition that differs from the accepted one is treated: it is withheld until the user accepts it, it is
 accepted and recorded, or nothing is recorded at all."""
 Access = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "project", "client"]
-"""The user's own `ullage.toml`, a project's, or another program's file."""
+"""Where the entry was found: the user's own `ullage.toml`, a project's, or another program's file."""
 
 _STRICTNESS: dict[Access, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the user decided about a server's tools, by their own names or patterns such as `delete_*`."""
+    """The user's decisions about a server's tools, by their own names or patterns such as `delete_*`."""
 
     allow: tuple[str, ...] = ()
-    """Allowed whatever `ask` and `deny` say."""
+    """Tools that are allowed even if `ask` or `deny` matches them."""
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
-    """Tools that change nothing, whatever their annotations say or leave out."""
+    """Tools treated as read-only, whatever their annotations say or leave out."""
     writing: tuple[str, ...] = ()
-    """Tools that do change something, whatever their annotations claim."""
+    """Tools treated as not read-only, whatever their annotations claim."""
     pinned: tuple[str, ...] = ()
-    """Always listed."""
+    """Tools that are always listed."""
     hidden: tuple[str, ...] = ()
-    """Never listed nor found; callable by name."""
+    """Tools that are neither listed nor found; they can be called by name."""
     only: tuple[str, ...] | None = None
-    """Any other tool is denied, whatever the rest says; None for all."""
+    """The only tools that are permitted: any other is denied, whatever the other rules say. None permits all."""
     under: "Rules | None" = None
-    """Others that hold as well, of which no `allow` here excuses anything: the stricter of the two decides."""
+    """Further rules that apply as well, which no `allow` here overrides: the strictest decides."""
 
     def access(self, tool: str) -> Access:
         if not self.deny and not self.ask and self.only is None and self.under is None:
@@ -227,13 +235,14 @@ class Rules:
         return "ask" if _named(tool, self.ask) else "allow"
 
     def denied_by(self, tool: str) -> str | None:
-        """The pattern under `deny` that denies it; None where it is not denied, or only for not being among `only`."""
+        """Return the pattern under `deny` that denies the tool; None if it is not denied, or only because it is not in
+        `only`."""
         if self._access(tool) == "deny":
             return next((pattern for pattern in self.deny if fnmatchcase(tool, pattern)), None)
         return None if self.under is None else self.under.denied_by(tool)
 
     def is_read_only(self, tool: str, annotations: Mapping[str, object]) -> bool:
-        """By setting, else by annotation; what no one says is not read-only."""
+        """Return whether a tool is read-only: by setting, else by annotation. A tool with neither is not read-only."""
         if _named(tool, self.writing):
             return False
         return _named(tool, self.read_only) or annotations.get("readOnlyHint") is True
@@ -251,49 +260,51 @@ def _named(tool: str, patterns: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """An upstream MCP server as configured. Variables in it are already replaced by their values."""
+    """An upstream MCP server as configured. Its variables are already replaced by their values."""
 
     name: str
     transport: Transport
     command: str | None = None
-    """For `stdio`; with `arguments`, `environment` and `directory`."""
+    """For `stdio`; used with `arguments`, `environment` and `directory`."""
     arguments: tuple[str, ...] = field(default=(), repr=False)
-    """A secret may have been written among them."""
+    """May contain a secret."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Added to what the server inherits; may hold secrets, so it is never shown."""
+    """Variables added to those that the server inherits; may contain secrets, so they are never shown."""
     inherit_env: tuple[str, ...] = ()
-    """Variables of Ullage's own environment that it gets beside the usual ones: names or patterns; `*` for all."""
+    """Variables of Ullage's own environment that the server inherits besides the usual ones: names or patterns; `*` for
+    all."""
     directory: str | None = None
     url: str | None = field(default=None, repr=False)
-    """For `http` and `sse`; may hold a secret in its query."""
+    """For `http` and `sse`; may contain a secret in its query."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     disabled: bool = False
     folders: tuple[str, ...] = ()
-    """The only folders in which it is there; empty for everywhere."""
+    """The only folders in which the server is available; empty for everywhere."""
     shared: bool = False
-    """Whether clients of one gateway use one connection; else each session has its own."""
+    """Whether clients of one gateway share one connection; otherwise each session has its own."""
     prefix: str | None = None
-    """Put before its tools' names as `prefix__tool`; None for the server's name, empty for none."""
+    """Prefix of its tools' names, as in `prefix__tool`; None for the server's name, empty for none."""
     description: str | None = None
-    """One line for the model about what is to be found here; None for the server's own."""
+    """One line for the model that describes what the server offers; None for the server's own description."""
     start_timeout: float = 60.0
-    """Seconds until it must have answered its first request."""
+    """Seconds within which the server must answer its first request."""
     call_timeout: float = 300.0
-    """Seconds of silence (no answer, no progress) after which a call is given up."""
+    """Seconds without an answer or progress after which a call is abandoned."""
     idle_timeout: float | None = None
-    """Seconds without a call after which it is stopped; None for never."""
+    """Seconds without a call after which the server is stopped; None for never."""
     rules: Rules = field(default_factory=Rules)
     definition_changes: DefinitionChanges = "hold"
     came_from: str | None = None
-    """The file and table it was read from, for people."""
+    """The file and table that the entry was read from, for display."""
     origin: Origin = "user"
-    """Whose file that is."""
+    """Whether that file is the user's, a project's or another program's."""
     launch: str | None = field(default=None, repr=False, compare=False)
-    """Hash of its entry as it is written, with variables in place; None where there is no such entry."""
+    """Hash of the entry as written, before variables are replaced; None if there is no such entry."""
 
     @property
     def key(self) -> str:
-        """Equal for servers that are started alike; a changed key means another server. Reveals none of its parts."""
+        """Hash of how the server is started or reached: a changed key means another server. Reveals none of its
+        parts."""
         parts: list[object] = [
             self.transport,
             self.command,
@@ -304,15 +315,14 @@ class Server:
             sorted(self.headers.items()),
         ]
         if self.inherit_env:
-            # Only where it is set: a catalogue from before this setting knows servers by the key without it.
+            # Added only if it is set: a catalogue from before this setting knows servers by the key without it.
             parts.append(["inherit_env", sorted(self.inherit_env)])
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property
     def launch_key(self) -> str:
-        """Equal for as long as the entry says the same: what it starts or where it connects, before variables are
-        expanded, without environment and headers. Accepted definitions go by it, so that a token that is renewed does
-        not make a server another one."""
+        """Hash of the command or address as written, before variables are expanded, without environment and headers.
+        Accepted definitions are stored under it, so that a renewed token does not make the server a different one."""
         if self.launch is not None:
             return self.launch
         parts = [self.transport, self.command, list(self.arguments), self.directory, self.url]

@@ -1,10 +1,10 @@
-"""The command `ullage`, as fast as its first answer has to be.
+"""The command `ullage`, with a fast first answer for clients.
 
 A client that starts `ullage serve` waits for `initialize` and `tools/list`; Codex waits one second for both and then
-goes on without a word. Loading Ullage takes a good part of that second, so both are answered from a cache before
-anything is loaded. Every other command, and a serve for which the cache has no answer, is loaded at once.
+continues silently without Ullage. Loading Ullage takes a good part of that second, so both are answered from a cache
+before anything is loaded. Every other command, and a serve for which the cache has no answer, is loaded at once.
 
-Nothing but light modules of the standard library is imported before that.
+Only light modules of the standard library are imported before that.
 """
 
 import os
@@ -24,9 +24,9 @@ _MODES = ("auto", "search", "direct")
 
 
 def main() -> int:
-    """Run the command line of this process; returns its exit status."""
+    """Run the command line of this process; return its exit status."""
     if sys.argv[1:] == ["statusline"]:
-        # Programs run it every second: without the parser it takes half the time.
+        # Programs run this command every second: without the argument parser it takes half the time.
         from .status_line import print_status_line
 
         print_status_line()
@@ -59,7 +59,7 @@ def _failure(error: Exception) -> "dict[str, Any]":
 
 
 def _start_session(words: "list[str]") -> "StartSession | None":
-    """The session of a client for which the cache has the first answers."""
+    """Return the session of a client for which the cache has the first answers."""
     if sys.platform == "win32":  # a pipe cannot be waited for there
         return None
     flags = read_flags(words[1:])
@@ -81,7 +81,7 @@ def _start_session(words: "list[str]") -> "StartSession | None":
 
 
 def _is_served() -> bool:
-    """Whether a program, not a person, reads and writes what passes here."""
+    """Return whether a program, not a person, reads the output and writes the input."""
     try:
         modes = [os.fstat(descriptor).st_mode for descriptor in (0, 1, 2)]
     except OSError:
@@ -90,7 +90,7 @@ def _is_served() -> bool:
 
 
 def read_flags(words: "list[str]") -> "dict[str, Any] | None":
-    """The flags of `ullage serve` on standard input and output; None for any that are not understood here."""
+    """Parse the flags of `ullage serve` on standard input and output; return None if one is unknown here."""
     found: dict[str, Any] = {"include": []}
     rest = list(words)
     while rest:

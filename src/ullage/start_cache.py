@@ -1,16 +1,16 @@
 """Cache of the first answers on standard input and output, in files of the user's own.
 
-An entry holds the answers to `initialize`, `server/discover` and `tools/list`, and everything that decided them: the
-package, the stamps of all settings files, a digest of the variables that settings name, the revision of the
-catalogue. It is used only while all of that is as it was. A file name stands for what is known before an entry is
-read: flags, client, Ullage's own variables and the project files that lie in the working folder and above it. The
-working folder itself is not part of it, so that a folder without project files finds the answers of any other.
+An entry has the answers to `initialize`, `server/discover` and `tools/list`, and everything that decided them: the
+package, the stamps of all settings files, a digest of the variables that settings name, the revision of the catalogue.
+It is used only while all of that is unchanged. A file name is derived from what is known before an entry is read:
+flags, client, Ullage's own variables and the project files in the working folder and above it. The working folder
+itself is not part of it, so that all folders without project files share their answers.
 
-No value of a variable or flag is written down, only digests keyed with a random key that lies beside the entries. The
+No value of a variable or flag is written, only digests keyed with a random key that is stored beside the entries. The
 same key authenticates entries. Nothing is read from a folder or file that another user owns or may read or write, nor
 from a folder inside the project.
 
-Only light modules of the standard library are imported here: this is read before the first answer.
+Only light modules of the standard library are imported here, because this runs before the first answer.
 """
 
 import json
@@ -48,14 +48,14 @@ PROJECT_FILE = "ullage.toml"
 POLICY_FILES = ("models.json", "policies.json")
 
 _LARGEST = 16 * 1024 * 1024
-"""Bytes of an entry. A direct list of a thousand large tools has about two million."""
+"""Maximum bytes of an entry. A direct list of a thousand large tools has about two million."""
 _LARGEST_CLIENT_FILE = 4 * 1024 * 1024
-"""Bytes of another program's file that is parsed before the first answer, where its stamp has changed."""
+"""Maximum bytes of another program's file that is parsed before the first answer, if its stamp has changed."""
 _MOST_ENTRIES = 64
 _KEY_BYTES = 32
 _OWN_VARIABLES = ("ULLAGE_", "ORCH_")
 _NOT_SETTINGS = ("ULLAGE_OWNER", "ULLAGE_DEPTH")
-"""Marks on processes that Ullage started. They decide nothing about lists."""
+"""Marks on processes that Ullage started. They do not affect lists."""
 _PLACES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 _PARTS = (
     "mcpServers",
@@ -75,7 +75,7 @@ _PROJECT_PARTS = ("mcpServers", "disabledMcpServers", "disabledMcpjsonServers")
 
 
 class Situation:
-    """What a process was started with, as far as it decides the first answers."""
+    """The facts about a process's start that affect the first answers."""
 
     __slots__ = ("client", "environment", "flags", "folder", "folders", "home")
 
@@ -107,14 +107,14 @@ class Situation:
         ]
 
     def for_client(self, client: "str | None") -> "Situation":
-        """The same process with another `--client`."""
+        """Return the same situation with another `--client`."""
         other = object.__new__(Situation)
         other.environment, other.folder, other.home = self.environment, self.folder, self.home
         other.folders, other.flags, other.client = self.folders, self.flags, client
         return other
 
     def slot(self, key: bytes) -> str:
-        """The name of the entry's file."""
+        """Return the name of the entry's file."""
         said = {
             name: value
             for name, value in self.environment.items()
@@ -126,7 +126,7 @@ class Situation:
         return f"{digest(key, parts)}.entry"
 
     def project_files(self) -> "list[str]":
-        """The settings files that lie in the working folder and above it, innermost first."""
+        """Return the settings files in the working folder and above it, innermost first."""
         found: list[str] = []
         for folder in self.folders:
             path = f"{folder.rstrip('/')}/{PROJECT_FILE}"
@@ -139,13 +139,15 @@ class Situation:
         return found
 
     def project_places(self) -> "set[str]":
-        """Where project files are looked for, whether or not there are any."""
+        """Return where project files are looked for, whether or not there are any."""
         names = (PROJECT_FILE, *(f"conf/{name}" for name in POLICY_FILES))
         return {f"{folder.rstrip('/')}/{name}" for folder in self.folders for name in names}
 
     def place(self, path: str) -> "list[bool]":
-        """Whether a file lies in the project and whether it lies in a repository: both decide whether the user has to
-        approve it."""
+        """Return whether a file is in the project, and whether it is in a repository.
+
+        Both decide whether the user has to approve it.
+        """
         holds_home = _is_below(self.home, self.folder) and self.folder != self.home
         roots = [] if holds_home else [self.folder, self.folders[-1]]
         roots = [*roots, *(os.path.realpath(root) for root in roots)]
@@ -170,14 +172,14 @@ class Situation:
         return False
 
     def is_inside_project(self, path: str) -> bool:
-        """Whether a folder lies where somebody who works on the project can write."""
+        """Return whether a folder is writable by others who work on the project."""
         real = os.path.realpath(path)
         roots = [root for root in {self.folder, self.folders[-1]} if not _is_below(self.home, root)]
         return any(_is_below(real, os.path.realpath(root)) for root in roots)
 
 
 class Entry:
-    """The first answers for one situation, as they are read from the cache."""
+    """The first answers for one situation, as read from the cache."""
 
     __slots__ = ("header", "tools", "tools_modern")
 
@@ -205,7 +207,7 @@ class Entry:
 
 
 def cache_folder(environment: "Mapping[str, str]") -> "str | None":
-    """The folder of the entries; None where this platform or environment has none that can be relied on."""
+    """Return the folder of the entries; None where this platform or environment has no reliable one."""
     if sys.platform == "win32":
         return None
     state = environment.get("XDG_STATE_HOME", "")
@@ -219,7 +221,7 @@ def cache_folder(environment: "Mapping[str, str]") -> "str | None":
 
 
 def project_walk(folder: str, home: str) -> "list[str]":
-    """The working folder and those above it that belong to the same work, innermost first."""
+    """Return the working folder and the parents that belong to the same project, innermost first."""
     found, here = [folder], folder
     while True:
         if here == home or os.path.exists(f"{here.rstrip('/')}/.git"):
@@ -235,7 +237,7 @@ def project_walk(folder: str, home: str) -> "list[str]":
 
 
 def file_stamp(path: str) -> "list[int] | None":
-    """Time of modification, time of change, size and inode; None where there is no such file."""
+    """Return time of modification, time of change, size and inode; None where there is no such file."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -244,7 +246,7 @@ def file_stamp(path: str) -> "list[int] | None":
 
 
 def package_stamp() -> "list[Any]":
-    """What changes with every installation of this package, and of any other beside it."""
+    """Return a stamp that changes with every installation of this package, and of any other beside it."""
     package = os.path.dirname(os.path.abspath(__file__))
     files = [file_stamp(os.path.join(package, name)) for name in ("__init__.py", "start_cache.py")]
     beside = file_stamp(os.path.dirname(package)) or [0]
@@ -252,8 +254,11 @@ def package_stamp() -> "list[Any]":
 
 
 def relevant_parts(document: object, folders: "Sequence[str]") -> "dict[str, Any]":
-    """What of another program's JSON file decides about servers: its tables of servers and permissions, and those of
-    its entries for these folders. Such files also hold histories and counters, which change all the time."""
+    """Return what of another program's JSON file affects servers.
+
+    This is its tables of servers and permissions, and those of its entries for these folders. Such files also contain
+    histories and counters, which change all the time.
+    """
     whole = as_table(document)
     found: dict[str, Any] = {part: whole[part] for part in _PARTS if part in whole}
     if "projects" in whole:
@@ -269,7 +274,7 @@ def _parts_of_project(entry: object) -> "dict[str, Any]":
 
 
 def relevant_folders(document: object) -> "list[str]":
-    """The folders for which another program's file has entries of their own that decide something."""
+    """Return the folders for which another program's file has entries of their own that affect servers."""
     projects = as_table(as_table(document).get("projects"))
     return [folder for folder, entry in projects.items() if _parts_of_project(entry)]
 
@@ -287,16 +292,17 @@ def make_facts(  # noqa: PLR0913 - each is one thing that answers depend on
     clients: "Sequence[str]",
     catalogue: "tuple[str, str]",
 ) -> "dict[str, Any]":
-    """What an entry depends on.
+    """Return what an entry depends on.
 
     Args:
         situation: of this process.
         key: of the cache.
         version: of Ullage.
         stamps: every settings file and approval that was read or looked for, as it was just before.
-        judged: those among them that may belong to a project, depending on where they lie.
+        judged: those among them that may belong to a project, depending on their folder.
         variables: names of the variables that were looked up.
-        client_files: for other programs' JSON files, what decides in them as text, and the folders they have entries
+        client_files: for other programs' JSON files, their relevant parts as text, and the folders that they have
+        entries
             for.
         is_bound_to_folder: whether the settings name the working folder.
         clients: the profiles of the settings.
@@ -324,7 +330,7 @@ def make_facts(  # noqa: PLR0913 - each is one thing that answers depend on
 
 
 def _are_facts(facts: "dict[str, Any]", situation: Situation, key: bytes, folder: str, version: str) -> bool:
-    """Whether everything is as it was when an entry was written."""
+    """Return whether everything is unchanged since an entry was written."""
     files: dict[str, Any] = facts["files"]
     return (
         facts["version"] == version
@@ -340,7 +346,7 @@ def _are_facts(facts: "dict[str, Any]", situation: Situation, key: bytes, folder
 def _is_same_file(
     path: str, stamp: "list[int] | None", facts: "dict[str, Any]", situation: Situation, key: bytes
 ) -> bool:
-    """Whether a file is the same, or for another program's file says the same about servers."""
+    """Return whether a file is unchanged, or for another program's file its relevant parts are."""
     known = facts["parts"].get(path)
     if file_stamp(path) == stamp:
         return known is None or known[2] == [one for one in situation.folders if one in known[1]]
@@ -355,7 +361,7 @@ def _is_same_file(
 
 
 def parts_text(document: object, folders: "Sequence[str]") -> str:
-    """The relevant parts of another program's file as one text, equal where they are equal."""
+    """Return the relevant parts of another program's file as one text, for comparison."""
     return json.dumps(relevant_parts(document, folders), sort_keys=True)
 
 
@@ -367,7 +373,7 @@ def _values_digest(key: bytes, names: "Sequence[str]", environment: "Mapping[str
 
 
 def read_key(folder: str) -> "bytes | None":
-    """The key of a cache; None where there is no cache that can be trusted."""
+    """Return the key of a cache; None where there is no cache that can be trusted."""
     try:
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode) or not _is_private(found):
@@ -379,14 +385,14 @@ def read_key(folder: str) -> "bytes | None":
 
 
 def read_entry(situation: Situation, *, version: str) -> "Entry | None":
-    """The entry for a situation, where everything is as it was when it was written."""
+    """Return the entry for a situation, if everything is unchanged since it was written."""
     folder = cache_folder(situation.environment)
     if folder is None or situation.is_inside_project(folder):
         return None
     key = read_key(folder)
     if key is None:
         return None
-    # A client without a profile gets what a client without a name gets.
+    # A client without a profile gets the same as a client without a name.
     for client in dict.fromkeys((situation.client, None)):
         entry = load_entry(folder, situation.for_client(client), key)
         if entry is not None:
@@ -398,7 +404,7 @@ def read_entry(situation: Situation, *, version: str) -> "Entry | None":
 
 
 def load_entry(folder: str, situation: Situation, key: bytes) -> "Entry | None":
-    """What the cache holds for a situation, whether or not it is still true."""
+    """Return the stored entry for a situation, even if it is outdated."""
     try:
         content = _read_private(f"{folder}/{situation.slot(key)}", _LARGEST)
     except OSError:
@@ -416,7 +422,7 @@ def load_entry(folder: str, situation: Situation, key: bytes) -> "Entry | None":
 
 
 def catalogue_token(folder: str, catalogue: str) -> str:
-    """The revision of the catalogue in a store, as far as this machine knows; empty where it never changed."""
+    """Return the revision of the catalogue in a store, as known on this machine; empty if it never changed."""
     try:
         return _read_private(f"{folder}/{catalogue}.revision", 64).decode("ascii", "replace")
     except OSError:
@@ -427,7 +433,7 @@ def catalogue_token(folder: str, catalogue: str) -> str:
 
 
 def write_entry(situation: Situation, entry: Entry, *, key: bytes, folder: str) -> None:
-    """Puts an entry in its place, in one step.
+    """Write an entry, atomically.
 
     Raises:
         OSError: it cannot be written.
@@ -440,7 +446,7 @@ def write_entry(situation: Situation, entry: Entry, *, key: bytes, folder: str) 
 
 
 def make_folder(environment: "Mapping[str, str]") -> "tuple[str, bytes] | None":
-    """The cache's folder and key, made where there are none; None where there can be no cache that can be trusted."""
+    """Return the cache's folder and key, created if missing; None where there can be no cache that can be trusted."""
     folder = cache_folder(environment)
     if folder is None:
         return None
@@ -451,7 +457,7 @@ def make_folder(environment: "Mapping[str, str]") -> "tuple[str, bytes] | None":
         except FileExistsError:
             pass
         if read_key(folder) is None and not os.path.lexists(f"{folder}/key") and _is_private(os.lstat(folder)):
-            # Two processes may come here together: the key that is there first stays.
+            # Two processes may do this at the same time: the first key stays.
             name = _write_aside(folder, os.urandom(_KEY_BYTES))
             try:
                 os.link(name, f"{folder}/key")
@@ -466,7 +472,7 @@ def make_folder(environment: "Mapping[str, str]") -> "tuple[str, bytes] | None":
 
 
 def renew_catalogue(environment: "Mapping[str, str]", store: str) -> None:
-    """Makes every entry untrue that was made from what the catalogue in this store said before."""
+    """Invalidate every entry that was made from an earlier catalogue in this store."""
     made = make_folder(environment)
     if made is not None:
         folder, key = made
@@ -477,7 +483,7 @@ def renew_catalogue(environment: "Mapping[str, str]", store: str) -> None:
 
 
 def drop_entries(environment: "Mapping[str, str]") -> None:
-    """Removes every entry."""
+    """Delete every entry."""
     folder = cache_folder(environment)
     if folder is None:
         return
@@ -533,7 +539,7 @@ def _write_aside(folder: str, content: bytes) -> str:
 
 
 def digest(key: bytes, value: object) -> str:
-    """A keyed digest of a JSON value."""
+    """Return a keyed digest of a JSON value."""
     return blake2b(json.dumps(value).encode(), key=key, digest_size=20).hexdigest()
 
 
@@ -546,10 +552,10 @@ def _is_private(found: os.stat_result) -> bool:
 
 
 def _read_private(path: str, limit: int) -> bytes:
-    """Reads a file that only this user can read and write.
+    """Read a file that only this user can read and write.
 
     Raises:
-        OSError: it is not there, or somebody else's, or open to others, no regular file, or too large.
+        OSError: it is missing, another user's, accessible to others, no regular file, or too large.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -581,7 +587,7 @@ def _read_all(descriptor: int, limit: int) -> bytes:
 
 
 def as_table(value: object) -> "dict[str, Any]":
-    """A JSON object as it is; an empty one for anything else."""
+    """Return a JSON object as it is; an empty one for anything else."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 

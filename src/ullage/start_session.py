@@ -1,10 +1,10 @@
 """Answers a client's first requests on standard input and output while the rest of Ullage is being loaded.
 
 `initialize`, `server/discover`, `ping` and the first `tools/list` are answered from an entry of the cache. Every other
-line is kept, in its order, for the server that is being loaded, and so is each request that is unusual in any way.
+line, and each unusual request, is kept in order for the server that is being loaded.
 
-The first messages are waited for before anything is loaded, so that they are answered while the processor is free.
-After that a thread answers, and the main thread loads.
+Loading begins only after the first messages, or a short wait for them, so that they are answered while the processor is
+free. After that a thread answers, and the main thread loads.
 """
 
 import json
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 __all__ = ["StartSession", "claim_input", "claim_output", "era_asked_in"]
 
 _FIRST_WAIT = 0.1
-"""Seconds that the first message is waited for before loading begins. Waiting takes no processor time."""
+"""Maximum seconds to wait for the first message before loading begins. Waiting takes no processor time."""
 _NEXT_WAIT = 0.05
-"""The same for the message after an answer."""
+"""Maximum seconds to wait for the message after an answer."""
 _CHUNK = 65_536
 _LONGEST = 65_536
-"""Bytes of a line that is looked at here."""
+"""Maximum bytes of a line that is examined here."""
 _MOST_KEPT = 4 * 1024 * 1024
-"""Bytes that are kept for the server; the client waits with the rest."""
+"""Maximum bytes kept for the server; beyond that the client has to wait."""
 _SWITCH = 0.0005
-"""Seconds that the loading thread may go on while this one has something to answer."""
+"""Seconds that the loading thread may run while this one has something to answer."""
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _ENVELOPE = (_VERSION_KEY, "io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/clientCapabilities")
 _LEVEL_KEY = "io.modelcontextprotocol/logLevel"
@@ -45,7 +45,7 @@ _INVALID_PARAMS = -32602
 
 
 def claim_input() -> int:
-    """Standard input under a number of its own; what child processes find in its place is empty."""
+    """Return a duplicate of standard input; child processes find an empty one in its place."""
     private = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -54,14 +54,14 @@ def claim_input() -> int:
 
 
 def claim_output() -> int:
-    """Standard output under a number of its own; what anyone else prints goes to standard error."""
+    """Return a duplicate of standard output; other output of the process goes to standard error."""
     private = os.dup(1)
     os.dup2(2, 1)
     return private
 
 
 def era_asked_in(line: bytes) -> "Literal['handshake', 'stateless'] | None":
-    """The era of the protocol in which a client's first request is made; None for what is not a request."""
+    """Return the protocol era of a client's first request; None for what is not a request."""
     try:
         message = as_table(json.loads(line[:_LONGEST]))
     except ValueError:
@@ -85,13 +85,13 @@ class StartSession:
         self._outgoing = b""
         self._is_ended = False
         self._is_passive = False
-        """Whether everything is left to the server: the client began with something unusual."""
+        """Whether everything is left to the server, because the client began with something unusual."""
         self._era: str | None = None
         self._initialize: dict[str, Any] | None = None
         self._version: str | None = None
         self._tools_digest: str | None = None
         self._is_waiting = False
-        """Whether a request is kept that is not answered."""
+        """Whether an unanswered request is kept."""
         self._is_closed = False
         self._wake = -1, -1
         self._done = allocate_lock()
@@ -99,7 +99,7 @@ class StartSession:
     # -- Reading and answering
 
     def answer_first(self) -> bool:
-        """Answers what comes at once; returns whether there is anything left to load the server for."""
+        """Answer what comes at once; return whether anything is left to load the server for."""
         deadline = time.monotonic() + _FIRST_WAIT
         while not self._is_ended and not self._is_waiting and not self._is_passive:
             left = deadline - time.monotonic()
@@ -109,9 +109,10 @@ class StartSession:
         return not self.is_finished
 
     def answer_aside(self) -> None:
-        """Goes on answering in a thread until `hand_over` or `refuse`.
+        """Continue answering in a thread until `hand_over` or `refuse`.
 
-        The main thread, which loads, is made to give way more often; the server sets that anew.
+        The thread switch interval is shortened, so that the loading main thread gives way more often; the server resets
+        it.
         """
         self._wake = os.pipe()
         self._done.acquire()
@@ -120,7 +121,7 @@ class StartSession:
 
     @property
     def client_era(self) -> "Literal['handshake', 'stateless'] | None":
-        """The era of the protocol in which the client has begun; None where it has not."""
+        """The protocol era in which the client has begun; None where it has not."""
         if self._era is not None:
             return "stateless" if self._era == "modern" else "handshake"
         return next((era for line in self._lines[:8] if (era := era_asked_in(line)) is not None), None)
@@ -138,7 +139,7 @@ class StartSession:
             self._done.release()
 
     def _step(self, timeout: "float | None") -> bool:
-        """Waits for something to read or write, and does it; False where time is up, or there is nothing more to do."""
+        """Wait for something to read or write, and do it; return False on timeout, or if nothing more is to be done."""
         reading = [] if self._is_ended or self._kept > _MOST_KEPT else [self._reader]
         writing = [self._writer] if self._outgoing else []
         waking = [self._wake[0]] if self._wake[0] >= 0 else []
@@ -150,7 +151,7 @@ class StartSession:
         if self._reader in readable:
             self._read()
         if self._wake[0] in readable:
-            # The answers that were begun are written first: a server must not begin in the middle of a line.
+            # Answers already begun are written first: a server must not start in the middle of a line.
             self._write_all()
             return False
         return bool(readable or writable)
@@ -193,7 +194,7 @@ class StartSession:
             self._write()
 
     def _write(self) -> None:
-        """Writes as much as a pipe takes at once."""
+        """Write as much as a pipe takes at once."""
         try:
             written = os.write(self._writer, self._outgoing[: select.PIPE_BUF])
         except BlockingIOError:
@@ -206,7 +207,7 @@ class StartSession:
     # -- Messages
 
     def _answer(self, line: bytes) -> "bytes | None":
-        """The answer to a line, empty for one that needs none; None for one that the server has to see."""
+        """Return the answer to a line, empty if it needs none; None for one that the server has to process."""
         try:
             message = as_table(json.loads(line))
         except (ValueError, RecursionError):
@@ -222,7 +223,7 @@ class StartSession:
         )
         result = self._result(method, as_table(message.get("params"))) if is_usual and isinstance(method, str) else None
         if result is None:
-            # The first request decides which era of the protocol the connection has.
+            # The first request decides the protocol era of the connection.
             self._is_passive = self._era is None and isinstance(method, str)
             return None
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (json.dumps(identity).encode(), result)
@@ -274,7 +275,7 @@ class StartSession:
         return result
 
     def _listed(self, name: str, tools: bytes) -> "bytes | None":
-        """The list, once: the next one is the server's."""
+        """Return the list of tools, once: the next request for it is the server's."""
         if self._tools_digest is not None:
             return None
         before, after, self._tools_digest = self._entry.answers[name]
@@ -283,7 +284,7 @@ class StartSession:
     # -- The end
 
     def hand_over(self) -> "Handover":
-        """Ends the answering, and returns the connection with all that was not answered."""
+        """Stop answering, and return the connection with all that was not answered."""
         from .handover import Handover
 
         self._stop()
@@ -299,11 +300,11 @@ class StartSession:
         )
 
     def refuse(self, error: "Mapping[str, Any]", *, is_input: bool = False) -> None:
-        """Answers every request that is kept with an error, where no server could be loaded.
+        """Answer every kept request with an error, where no server could be loaded.
 
         Args:
             error: `error_code`, `message`, `suggestion` and `available_options`.
-            is_input: whether the user can mend it, as a settings file.
+            is_input: whether the user can fix it, as with a settings file.
         """
         if self._is_closed:
             return
@@ -335,14 +336,14 @@ def _dump(value: object) -> bytes:
 
 
 def _is_plain(identity: object) -> bool:
-    """Whether an id reads the same however it is written."""
+    """Return whether an id stays the same however it is encoded in JSON."""
     if isinstance(identity, str):
         return len(identity) <= 200 and identity.isascii() and identity.isprintable()
     return isinstance(identity, int) and not isinstance(identity, bool) and abs(identity) < 1 << 53
 
 
 def _is_table(value: object) -> bool:
-    """Whether it is an object of objects."""
+    """Return whether a value is an object of objects."""
     return as_table(value) is value and all(isinstance(one, dict) for one in as_table(value).values())
 
 

@@ -1,7 +1,7 @@
 """Print one line for a program's status line: window, session cost, today's cost, tokens saved.
 
-Reads Claude Code's status-line JSON from standard input; without it, only today is shown. Figures are those of the
-ledger; at most once a minute, the logs are brought into it in the background.
+Reads Claude Code's status-line JSON from standard input; without it, only today is shown. Figures come from the ledger;
+at most once a minute, the logs are imported into it in the background.
 """
 
 import json
@@ -65,7 +65,7 @@ def _session(given: "dict[str, Any]") -> str | None:
 
 
 def _window(given: "dict[str, Any]") -> float | None:
-    """As the program says it, else from the tokens and the size that it gives."""
+    """Return the percentage used, as given by the program, else computed from its tokens and window size."""
     said = _number(given, "context_window", "used_percentage")
     if said is not None:
         return said
@@ -78,7 +78,7 @@ def _window(given: "dict[str, Any]") -> float | None:
 
 
 def _figures(store: str | None, session: str | None) -> dict[str, float | int | None]:
-    """Sums of the ledger. A store that cannot be read leaves them out: a status line must not fail."""
+    """Return sums of the ledger; empty for a store that cannot be read, because a status line must not fail."""
     import sqlite3
     from contextlib import closing
 
@@ -119,8 +119,7 @@ def _summed(
 
 
 def _read_logs_aside(store: str | None) -> None:
-    """Start `ullage usage` in the background where that was not done for a minute: what is wanted is its import of the
-    logs."""
+    """Start `ullage usage` in the background to import the logs, if the last import began over a minute ago."""
     path = _path(store)
     if path is None or sys.platform == "win32":
         return
@@ -143,7 +142,7 @@ def _read_logs_aside(store: str | None) -> None:
 
 
 def _path(store: str | None) -> str | None:
-    """The store's file; None where it is no file. Settings are read only where no variable and no flag names it."""
+    """Return the store's file; None where it is no file. Settings are read only if no variable or flag names it."""
     url = store or os.environ.get("ULLAGE_STORE")
     if not url:
         url = _configured()
@@ -153,7 +152,7 @@ def _path(store: str | None) -> str | None:
 
 
 def _configured() -> str:
-    """The store of the user's settings. These are parsed only where they name one."""
+    """Return the store of the user's settings. The file is parsed only if it names one."""
     import platformdirs
 
     config, data = platformdirs.user_config_path("ullage"), platformdirs.user_data_path("ullage")

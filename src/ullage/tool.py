@@ -1,8 +1,8 @@
-"""The values that pass between packages: tools, calls, replies and their sources.
+"""The values that pass between packages: tools, calls, replies and the interfaces of their sources.
 
-Everything that offers tools is a `ToolSource`; everything that adds something wraps one. These values are all that
-passes between rooms. Content blocks, definitions of resources and prompts, and metadata stay the JSON they were, so
-that what nobody here has heard of still passes whole. MCP's own types are the wire's affair, not this file's.
+Everything that offers tools is a `ToolSource`, and every added behaviour is a wrapper around one. Packages exchange
+no other values. Content blocks, definitions of resources and prompts, and metadata stay plain JSON, so that fields
+and kinds unknown to Ullage pass through unchanged. MCP's own types are used only in `wire`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -48,16 +48,22 @@ __all__ = [
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 JsonObject = Mapping[str, Json]
 Block = JsonObject
-"""One block of content with its `type`, as it stands on the wire: text, image, resource, or a kind not yet invented."""
+"""A content block as MCP sends it, with its `type`: text, image, resource, or a kind added to the protocol later."""
 
 
 def text_block(text: str) -> Block:
+    """Return a content block of type `text`."""
     return {"type": "text", "text": text}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool as it is offered."""
+    """The definition of a tool.
+
+    Example:
+        >>> Tool(name="add", input_schema={"type": "object"}).description is None
+        True
+    """
 
     name: str
     input_schema: JsonObject
@@ -65,11 +71,11 @@ class Tool:
     title: str | None = None
     output_schema: JsonObject | None = None
     annotations: JsonObject = field(default_factory=dict[str, Json])
-    """Hints such as `readOnlyHint`; what a hint does not say is unknown, not false."""
+    """Hints such as `readOnlyHint`; an absent hint is unknown, not false."""
     aliases: tuple[str, ...] = ()
     """Other spellings accepted in calls; never listed."""
     extra: JsonObject = field(default_factory=dict[str, Json])
-    """Every other key of the definition (`_meta`, `icons`, …), passed on untouched."""
+    """All other keys of the definition (`_meta`, `icons`, …), passed on unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,94 +84,99 @@ class Listing:
 
     tools: tuple[Tool, ...]
     revision: str
-    """Differs whenever any definition does; equal revisions mean equal listings."""
+    """Changes whenever any definition changes; equal revisions mean equal listings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who is calling. Figures, caches and handles go by this and never by what a client says of itself."""
+    """The identity of a caller: the key of figures, caches and handles.
+
+    It never contains what a client reports about itself.
+    """
 
     principal: str
-    """The bearer token's name, or the operating system's user over stdio."""
+    """The bearer token's name, or the operating system user over stdio."""
     session: str
     session_inferred: bool = False
-    """True where the protocol has no session and one was made of principal, client and a pause."""
+    """True where the protocol has no session and one was derived from principal, client and idle time."""
     client: str | None = None
-    """What the user configured by a flag or the URL's path."""
+    """The client's name, configured by a flag or the URL's path."""
     model: str | None = None
-    """The model the user named for that client; None where nobody did."""
+    """The model configured for that client; None if none is."""
 
 
 ANONYMOUS = Caller(principal="anonymous", session="none")
 
 Era = Literal["handshake", "stateless"]
-"""The protocol before 2026-07-28, with a handshake and sessions, or since then, without."""
+"""`handshake`: the protocol before 2026-07-28, with a handshake and sessions. `stateless`: the protocol since then,
+without."""
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Told how far a call is: so much done, of so much where known, with a word where there is one."""
+"""Callback for the progress of a call: amount done, total if known, and a message if there is one."""
 
 Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
-"""Asks the client something in the middle of a request (`elicitation/create`, `sampling/createMessage`, `roots/list`):
-method and params to result. Raises `ClientCannot` where the client has not that ability, `ProtocolError` where it
-refuses."""
+"""Callback that sends a request to the client during a call (`elicitation/create`, `sampling/createMessage`,
+`roots/list`): method and params to result. Raises `ClientCannot` if the client lacks that capability,
+`ProtocolError` if it refuses."""
 
 Tell = Callable[[str, JsonObject], Awaitable[None]]
-"""Passes a notification that belongs to a request (`notifications/message`) on to its client: method and params."""
+"""Callback that sends the client a notification that belongs to a request (`notifications/message`): method and
+params."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientDeclaration:
-    """What a client says of itself: in its handshake, or with each request."""
+    """What a client declares about itself, in its handshake or with each request."""
 
     info: JsonObject = field(default_factory=dict[str, Json])
-    """Its name and version, as the protocol writes them."""
+    """The client's name and version, in the protocol's format."""
     capabilities: JsonObject = field(default_factory=dict[str, Json])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What every request carries, whatever it asks for."""
+    """Fields that requests of every kind have."""
 
     caller: Caller = ANONYMOUS
     meta: JsonObject = field(default_factory=dict[str, Json])
-    """The request's `_meta`: trace context and whatever else the client sent along."""
+    """The request's `_meta`: trace context and anything else the client sent."""
     era: Era | None = None
-    """The era of the protocol in which the client asks; None where nobody asks by the protocol."""
+    """The era of the client's protocol; None for a request that did not arrive by the protocol."""
     deadline: float | None = None
-    """On the event loop's clock (`anyio.current_time`); None for no limit."""
+    """Deadline on the event loop's clock (`anyio.current_time`); None for no limit."""
     answers: JsonObject = field(default_factory=dict[str, Json])
-    """To the requests of an earlier reply's `needs`, by the same keys."""
+    """Answers to the requests in an earlier reply's `needs`, by the same keys."""
     state: str | None = None
-    """The `state` of those needs, handed back unopened."""
+    """The `state` of those `needs`, returned unchanged."""
     capabilities: JsonObject = field(default_factory=dict[str, Json])
-    """What the client says it can do, as the protocol writes it."""
+    """The capabilities that the client declared, in the protocol's format."""
     client_info: JsonObject = field(default_factory=dict[str, Json])
-    """The client's name and version, as the protocol writes them; empty where it gave none."""
+    """The client's name and version, in the protocol's format; empty if it gave none."""
     ask: Ask | None = None
-    """None where nobody is there to be asked; a source may still answer with `needs`."""
+    """None if the client cannot be asked during the request; a source may still answer with `needs`."""
     tell: Tell | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Asked):
-    """A tool to be run. To cancel it, cancel the task that awaits its reply."""
+    """A request to run a tool. To cancel it, cancel the task that awaits the reply."""
 
     tool: str
     arguments: JsonObject = field(default_factory=dict[str, Json])
     progress: Progress | None = None
-    """None where the client did not ask to be told."""
+    """None if the client did not ask for progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structured:
-    """A reply's structured content. Wrapped because JSON's null is a value and None means there is none."""
+    """A reply's structured content. Wrapped because JSON null is a value, while None means no structured content."""
 
     value: Json
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which server's tool really answered, however it was called."""
+    """The server and tool that answered, whatever name was called."""
 
     server: str
     tool: str
@@ -173,31 +184,36 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What must be asked of the user or the client before the call can go on."""
+    """Input required from the user or the client before the call can continue."""
 
     requests: JsonObject
-    """Key to request, as the protocol writes it (`elicitation/create`, …)."""
+    """The requests by key, in the protocol's format (`elicitation/create`, …)."""
     state: str | None = None
-    """Opaque to whoever carries it."""
+    """Opaque; returned unchanged with the answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came of a call. A reply with `needs` is not an answer yet."""
+    """The result of a call. A reply with `needs` is not final: the call is repeated with the answers.
+
+    Example:
+        >>> Reply.text("done").content
+        ({'type': 'text', 'text': 'done'},)
+    """
 
     content: tuple[Block, ...] = ()
     structured: Structured | None = None
     meta: JsonObject = field(default_factory=dict[str, Json])
-    """For the client, never for the model."""
+    """Metadata for the client, never for the model."""
     is_error: bool = False
     origin: Origin | None = None
-    """Stamped where sources are merged; None before."""
+    """Set where sources are merged; None before."""
     needs: Needs | None = None
     extension: JsonObject | None = None
-    """The whole result, where its `resultType` is that of an extension which client and server agreed on."""
+    """The whole result, if its `resultType` belongs to an extension that client and server negotiated."""
     json_lists: tuple[str, ...] | None = None
-    """For a text that is JSON and must stay JSON at every size: the keys of its lists, the one to shorten first being
-    the first. None for any other reply, whose text may be written in a shorter form."""
+    """For text that must remain valid JSON when shortened: the keys of its lists, in the order in which to shorten
+    them. None for any other reply, whose text may be rewritten in a shorter form."""
 
     @classmethod
     def text(
@@ -208,6 +224,7 @@ class Reply:
         is_error: bool = False,
         json_lists: tuple[str, ...] | None = None,
     ) -> "Reply":
+        """Return a reply with one text block."""
         return cls(content=(text_block(text),), meta=meta or {}, is_error=is_error, json_lists=json_lists)
 
     def changed(
@@ -217,7 +234,7 @@ class Reply:
         meta: JsonObject | None = None,
         origin: Origin | None = None,
     ) -> "Reply":
-        """A copy with other values for those given, in half the time of `dataclasses.replace`."""
+        """Return a copy with the given fields replaced, in half the time of `dataclasses.replace`."""
         return Reply(
             content=self.content if content is None else content,
             structured=self.structured,
@@ -231,58 +248,65 @@ class Reply:
 
 
 class ToolSource(Protocol):
-    """Anything that offers tools: a server, a database, a counter, a gateway of all of them."""
+    """Interface of everything that offers tools: a server, a database, a counter, a gateway of all of them."""
 
-    async def tools(self) -> Listing: ...
+    async def tools(self) -> Listing:
+        """Return the tools on offer."""
+        ...
 
     async def call(self, call: Call) -> Reply:
-        """Runs a tool by its name or an alias; raises `UnknownTool` where there is none.
+        """Run a tool by its name or an alias.
 
-        A tool that ran and failed is a reply with `is_error`; a `UllageError` raised here becomes one at the wire.
+        A tool that ran and failed returns a reply with `is_error`. A `UllageError` raised here becomes such a reply at
+        the wire.
+
+        Raises:
+            UnknownTool: The source has no tool of that name.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something a source offers is no longer what it was."""
+    """A notice that something a source offers has changed."""
 
     kind: Literal["tools", "resources", "prompts", "resource"]
     uri: str | None = None
-    """The resource that changed, for kind `resource`."""
+    """The URI of the changed resource, for kind `resource`."""
     is_announced: bool = field(default=False, compare=False)
-    """Whether the server itself announced it: a client that is shown this server's list hears of it in any case."""
+    """Whether the server announced the change itself. A client that is shown this server's list is notified of such
+    a change in any case."""
 
 
 Listener = Callable[[Change], None]
 
 
 class Watched(Protocol):
-    """A source whose offerings may change while it is open."""
+    """Interface of a source whose offerings may change while it is open."""
 
     def watch(self, listener: Listener) -> Callable[[], None]:
-        """Tells `listener` of each change, on the event loop, until the returned function is called."""
+        """Call `listener` with each change, on the event loop, until the returned function is called."""
         ...
 
 
 class Closing(Protocol):
-    """A source that holds something: a process, a connection, a file."""
+    """Interface of a source that owns a process, a connection or a file."""
 
     async def close(self) -> None:
-        """Lets go of it; calling twice is harmless."""
+        """Release the process, connection or file; calling it twice is harmless."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read(Asked):
-    """A resource to be read."""
+    """A request to read a resource."""
 
     uri: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a resource holds, or what is needed to read it."""
+    """The contents of a resource, or the input needed to read it."""
 
     contents: tuple[JsonObject, ...] = ()
     meta: JsonObject = field(default_factory=dict[str, Json])
@@ -290,16 +314,24 @@ class Contents:
 
 
 class ResourceSource(Protocol):
-    async def resources(self) -> tuple[JsonObject, ...]: ...
+    """Interface of a source that offers resources."""
 
-    async def templates(self) -> tuple[JsonObject, ...]: ...
+    async def resources(self) -> tuple[JsonObject, ...]:
+        """Return the definitions of the resources."""
+        ...
 
-    async def read(self, read: Read) -> Contents: ...
+    async def templates(self) -> tuple[JsonObject, ...]:
+        """Return the definitions of the resource templates."""
+        ...
+
+    async def read(self, read: Read) -> Contents:
+        """Read a resource by its URI."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptRequest(Asked):
-    """A prompt to be filled in."""
+    """A request for a prompt with its arguments filled in."""
 
     name: str
     arguments: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -307,6 +339,8 @@ class PromptRequest(Asked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptMessages:
+    """The messages of a prompt, or the input needed to build them."""
+
     messages: tuple[JsonObject, ...] = ()
     description: str | None = None
     meta: JsonObject = field(default_factory=dict[str, Json])
@@ -314,31 +348,43 @@ class PromptMessages:
 
 
 class PromptSource(Protocol):
-    async def prompts(self) -> tuple[JsonObject, ...]: ...
+    """Interface of a source that offers prompts."""
 
-    async def prompt(self, request: PromptRequest) -> PromptMessages: ...
+    async def prompts(self) -> tuple[JsonObject, ...]:
+        """Return the definitions of the prompts."""
+        ...
+
+    async def prompt(self, request: PromptRequest) -> PromptMessages:
+        """Fill in a prompt by its name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete(Asked):
-    """An argument of a prompt or of a resource template to be completed."""
+    """A request to complete an argument of a prompt or of a resource template."""
 
     reference: JsonObject
     """`ref/prompt` with a name, or `ref/resource` with a URI template."""
     argument: JsonObject
-    """Its `name` and the `value` typed so far."""
+    """The argument's `name` and the `value` typed so far."""
     context: JsonObject = field(default_factory=dict[str, Json])
 
 
 class CompletionSource(Protocol):
+    """Interface of a source that completes arguments."""
+
     async def complete(self, request: Complete) -> JsonObject:
-        """`values`, and where known `total` and `hasMore`."""
+        """Return an object with `values`, and where known `total` and `hasMore`."""
         ...
 
 
 class Subscribed(Protocol):
-    """A source that can be asked to say when one resource changes; it says so as a `Change` of kind `resource`."""
+    """Interface of a source that reports changes of single resources, as a `Change` of kind `resource`."""
 
-    async def subscribe(self, uri: str) -> None: ...
+    async def subscribe(self, uri: str) -> None:
+        """Start reporting changes of this resource."""
+        ...
 
-    async def unsubscribe(self, uri: str) -> None: ...
+    async def unsubscribe(self, uri: str) -> None:
+        """Stop reporting changes of this resource."""
+        ...
