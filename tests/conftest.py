@@ -22,6 +22,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    # Workers of pytest-xdist have the width of its terminal here, and tables would be cut to it. A test that wants a
+    # width sets it.
+    os.environ.pop("COLUMNS", None)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
