@@ -244,10 +244,9 @@ class _Scale:
 class Meter:
     """Counts the tokens of texts and requests, and caches the counts of texts.
 
-    Safe between threads; one a process is enough.
+    Safe between threads; one a process is enough, and `ullage.app.meter()` returns it.
 
-        meter = Meter(shipped())
-        meter.count("Hello, world", "gpt-4o").tokens
+        meter().count("Hello, world", "gpt-4o").tokens
     """
 
     def __init__(
