@@ -44,7 +44,7 @@ _JOINTS = (". Then ", " and then ", ". Also, ", ", and ", "; after that ", ".\n"
 _SETS = {"metatool": 0, "metatool_multi": 0, "seal_dev": 1, "apibench": 2, "toolalpaca": 3}
 """Sets of train and the fold that each lies in. No table learns from the last two; weights of features do."""
 _FLOOR = 67.5
-"""Mean nDCG@10 of the fused ranking over the kinds, with tables trained as the one that ships."""
+"""Mean nDCG@10 of the fused ranking over the kinds, with tables trained by the recipe in training/README.md."""
 _STAND_IN_FLOOR = 60.0
 
 
@@ -258,7 +258,7 @@ def _of_catalogues() -> Iterator[Row]:
 
 
 def report(unseen: Unseen) -> None:
-    print(f"tables of folds: {'stand-ins, made on a CPU' if unseen.stand_in else 'trained as the one that ships'}")
+    print(f"tables of folds: {'stand-ins, made on a CPU' if unseen.stand_in else 'trained by training/README.md'}")
     print(f"{'nDCG@10, not learnt from':26}{'queries':>8}{'tools':>8}" + "".join(f"{name:>10}" for name in _SHOWN))
     for kind, values, tools in zip(unseen.kinds, unseen.values, unseen.tools, strict=True):
         print(f"  {kind:24}{len(values):>8}{tools:>8,.0f}" + _cells(values.mean(axis=0)[:, _NDCG].tolist()))
