@@ -1,5 +1,6 @@
 """Completion scripts: what they offer, and that the shells read them."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -56,3 +57,46 @@ def test_bash_offers_what_fits(line: str, offered: list[str], tmp_path: Path, ca
     asking = f"source {file}; {line}; _ullage; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(["bash", "-c", asking], capture_output=True, text=True, check=True)
     assert sorted(done.stdout.split()) == offered
+
+
+OFFERED = [
+    ("ullage sca", ["scan"]),
+    ("ullage install co", ["codex"]),
+    ("ullage --json uninstall claude", ["claude", "claude-desktop"]),
+    ("ullage install codex --scope ", ["all", "project", "user"]),
+    ("ullage install codex --dry", ["--dry-run"]),
+    ("ullage completion ", ["bash", "fish", "zsh"]),
+]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not here")
+@pytest.mark.parametrize(("line", "offered"), OFFERED)
+def test_fish_offers_what_fits(line: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "script"
+    file.write_text(script("fish", capsys), encoding="utf-8")
+    asking = f"source {file}; complete -C '{line}'"
+    done = subprocess.run(["fish", "--no-config", "-c", asking], capture_output=True, text=True, check=True)
+    assert sorted(one.partition("\t")[0] for one in done.stdout.splitlines()) == offered
+
+
+ASK_ZSH = """
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "fpath=($1 \\$fpath); autoload -Uz compinit; compinit -u -D; stty cols 100; echo REA''DY"
+while zpty -r shell line; do [[ $line == *READY* ]] && break; done
+zpty -w -n shell "$2"$'\\t\\t'
+sleep 1
+zpty -w -n shell $'\\C-a#\\n'
+zpty -w shell "echo DO''NE"
+while zpty -r shell line; do print -r -- "$line"; [[ $line == *DONE* ]] && break; done
+zpty -d shell
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not here")
+def test_zsh_lists_what_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "_ullage").write_text(script("zsh", capsys), encoding="utf-8")
+    (tmp_path / "ask.zsh").write_text(ASK_ZSH, encoding="utf-8")
+    asking = ["zsh", "-f", str(tmp_path / "ask.zsh"), str(tmp_path), "ullage install codex --scope "]
+    done = subprocess.run(asking, capture_output=True, text=True, check=True, timeout=60)
+    assert {"all", "project", "user"} <= set(re.findall(r"\w+", done.stdout))

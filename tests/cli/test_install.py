@@ -296,6 +296,58 @@ def test_a_server_with_rules_of_single_agents_stays_in_opencode(work: Path, caps
     assert "fs: it needs opencode for the rules of single agents" in capsys.readouterr().out
 
 
+OPENCODE_AGENT = """---
+description: Uses db_query only when asked
+mode: subagent
+tools: {"*": false, "fs_read": true}
+---
+Use net_fetch.
+"""
+CLAUDE_AGENT = """---
+name: reviewer
+description: "Reviews: use mcp__db__query, never mcp__net__fetch"
+disallowedTools:
+  - Write
+  - mcp__fs__write_file   # not this one
+mcpServers: [git]
+---
+"""
+GEMINI_AGENT = "---\r\nname: x\r\ntools: read_file, mcp_fs_read, 'mcp_git_*'\r\n---\r\n"
+
+
+@pytest.mark.requirement("U:access")
+@pytest.mark.parametrize("folder", ["agent", "agents/deep", "mode"])
+def test_a_server_named_by_an_agents_file_stays_in_opencode(work: Path, folder: str):
+    path = work.parent / "home" / "config" / "opencode" / "opencode.json"
+    (path.parent / folder).mkdir(parents=True)
+    (path.parent / folder / "plan.md").write_text(OPENCODE_AGENT, encoding="utf-8")
+    server = {"type": "local", "command": ["x"]}
+    path.write_text(json.dumps({"mcp": {"fs": server, "db": server, "net": server}}), encoding="utf-8")
+    install("opencode")
+    assert list(json.loads(path.read_text(encoding="utf-8"))["mcp"]) == ["fs", "ullage"]
+
+
+@pytest.mark.requirement("U:access")
+def test_a_server_named_by_an_agents_file_stays_in_claude_code(work: Path):
+    home = work.parent / "home"
+    (home / ".claude" / "agents").mkdir(parents=True, exist_ok=True)
+    (home / ".claude" / "agents" / "reviewer.md").write_text(CLAUDE_AGENT, encoding="utf-8")
+    servers = {name: {"command": name} for name in ("fs", "git", "db", "net")}
+    path = home / ".claude.json"
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    install("claude")
+    assert list(json.loads(path.read_text(encoding="utf-8"))["mcpServers"]) == ["fs", "git", "ullage"]
+
+
+@pytest.mark.requirement("U:access")
+def test_a_server_named_by_an_agents_file_stays_in_gemini(work: Path):
+    path = gemini_file(work, fs={"command": "x"}, git={"command": "y"}, db={"command": "z"})
+    (path.parent / "agents").mkdir()
+    (path.parent / "agents" / "one.md").write_bytes(GEMINI_AGENT.encode())
+    install("gemini")
+    assert list(json.loads(path.read_text(encoding="utf-8"))["mcpServers"]) == ["fs", "git", "ullage"]
+
+
 def project_file(work: Path, **servers: object) -> Path:
     path = work / ".mcp.json"
     path.write_text(json.dumps({"mcpServers": servers}, indent=2), encoding="utf-8")

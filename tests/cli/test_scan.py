@@ -113,7 +113,7 @@ def test_scan_has_one_row_for_each_server_whatever_it_does(work: Path, capsys: p
         assert main(["scan", "--json", "--wait", "12"]) == 0
         shown = capsys.readouterr()
         gemini = next(one for one in json.loads(shown.out)["clients"] if one["client"] == "gemini")
-    assert re.search(r"ullage: \d+ of 12 servers answered; waiting for .*hang.* \(2 s\)", shown.err)
+    assert re.search(r"ullage: \d+ of 12 servers answered; waiting for .*hang.* \(\d+ s\)", shown.err)
     assert "xxxx" not in shown.err
     assert time.monotonic() - begun < 30
     servers = by_name(gemini)

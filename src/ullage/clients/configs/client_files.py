@@ -10,12 +10,14 @@ problem for everything that could not be understood. It changes nothing and rais
 
 import contextlib
 import os
+import re
 import stat
 import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -283,6 +285,8 @@ def parse_config(content: bytes, file: ConfigFile) -> dict[str, object]:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError("is not UTF-8 text") from error
+    if file.format == "markdown":
+        return dict(read_front_matter(text))
     try:
         document = parse_toml(text) if file.format == "toml" else parse_jsonc(text)
     except RecursionError as error:
@@ -294,16 +298,49 @@ def parse_config(content: bytes, file: ConfigFile) -> dict[str, object]:
     return cast("dict[str, object]", document)
 
 
+_KEY = re.compile(r"""(?P<quote>["']?)(?P<name>[\w-]+)(?P=quote)\s*:""")
+_WORD = re.compile(r"""[^\s,:\[\]{}"'#]+""")
+
+
+def read_front_matter(text: str) -> dict[str, list[str]]:
+    """Return the words in the front matter of a Markdown text, by the key at the left margin that they belong to.
+
+    This is not a reader of YAML: keys and values below the same key are words alike. It serves to find names of tools,
+    of which none may be missed, however the list is written.
+    """
+    lines = iter(text.removeprefix("\ufeff").splitlines())
+    found = dict[str, list[str]]()
+    if next(lines, "").rstrip() != "---":
+        return found
+    words = list[str]()
+    for line in lines:
+        if line.rstrip() in ("---", "..."):
+            break
+        key = _KEY.match(line)
+        if key is not None:
+            words = found.setdefault(key["name"], [])
+        words += _WORD.findall(line[key.end() :] if key is not None else line)
+    return found
+
+
+_MOST_AGENTS = 500
+"""Descriptions of agents that are read of one folder."""
+
+
 def _with_folders(files: Iterable[ConfigFile]) -> Iterator[ConfigFile]:
-    """Yield the files, with each folder replaced by its files of its format."""
+    """Yield the files, with each folder replaced by its files of its format; of agents, also those in its folders."""
     for file in files:
         if not file.is_folder:
             yield file
-            continue
-        with contextlib.suppress(OSError):
-            names = sorted(one.name for one in os.scandir(file.path) if one.name.endswith(f".{file.format}"))
-            for name in names:
-                yield replace(file, path=str(Path(file.path) / name), is_folder=False)
+        elif file.format == "markdown":
+            found = (Path(folder) / name for folder, _, names in os.walk(file.path) for name in names)
+            agents = islice((path for path in found if path.suffix == ".md"), _MOST_AGENTS)
+            yield from (replace(file, path=str(path), is_folder=False) for path in sorted(agents))
+        else:
+            with contextlib.suppress(OSError):
+                names = sorted(one.name for one in os.scandir(file.path) if one.name.endswith(f".{file.format}"))
+                for name in names:
+                    yield replace(file, path=str(Path(file.path) / name), is_folder=False)
 
 
 def _distinct_files(files: Iterable[ConfigFile]) -> Iterator[ConfigFile]:

@@ -136,7 +136,8 @@ def apply_rules(
     files = tuple(rules)
     unresolved = entry.unresolved
     for one in files:
-        if tools_named_by(one.agents, prefixes, wholes):
+        # A rule for all tools holds for those of Ullage as it held for the server's.
+        if tools_named_by((rule for rule in one.agents if rule.strip("*")), prefixes, wholes):
             unresolved = _join(unresolved, ("the rules of single agents",))
         own = ToolRules(
             only=own.only,
@@ -329,6 +330,28 @@ def _names_at(document: object, *path: str) -> tuple[str, ...]:
 _MCP_SERVERS: tuple[KeyPath, ...] = (("mcpServers",),)
 
 
+def _agent_files(around: Surroundings, users: str, projects: tuple[str, ...]) -> Iterator[ConfigFile]:
+    """Yield the folders of the user and of the project in which a program keeps descriptions of agents."""
+    yield _user_file(users, format="markdown", is_folder=True)
+    for file in around.in_projects(*projects, format="markdown"):
+        yield replace(file, is_folder=True)
+
+
+def _agent_rules(document: object) -> FileRules:
+    """Read the tools and servers that the description of an agent names.
+
+    Whether it wants or excludes them, they stay in the program: behind Ullage, they would have other names there, and
+    Ullage cannot tell which agent calls.
+    """
+    rules = list[str]()
+    for key, words in _items(document):
+        if key in ("tools", "disallowedTools", "permission", "permissions", "mcpServers", "mcp"):
+            rules += (word for word in read_names(words))
+        if key in ("mcpServers", "mcp"):
+            rules += (f"mcp__{fold_name(word)}" for word in read_names(words))
+    return FileRules(agents=tuple(rules))
+
+
 def _claude_code_files(around: Surroundings) -> Iterator[ConfigFile]:
     managed = around.system_folder("claude-code", "ClaudeCode", "ClaudeCode")
     if around.platform == "win32":
@@ -343,9 +366,12 @@ def _claude_code_files(around: Surroundings) -> Iterator[ConfigFile]:
     yield from around.in_projects(".mcp.json", tables=_MCP_SERVERS, is_main=True)
     yield from around.in_projects(".claude", "settings.json")
     yield from around.in_projects(".claude", "settings.local.json")
+    yield from _agent_files(around, around.join(own or around.at_home(".claude"), "agents"), (".claude", "agents"))
 
 
 def _claude_code_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    if file.format == "markdown":
+        return _agent_rules(document)
     off = [name for folder in around.folders for name in _names_at(document, "projects", folder, "disabledMcpServers")]
     declined = [*_names_at(document, "disabledMcpjsonServers")]
     for folder in around.folders:
@@ -661,6 +687,7 @@ def _gemini_files(around: Surroundings) -> Iterator[ConfigFile]:
             policies = around.join(folder, ".gemini", "policies")
             yield ConfigFile(path=policies, scope="project", format="toml", folder=folder, is_folder=True)
     yield from around.in_projects(".gemini", "settings.json", tables=_MCP_SERVERS, is_main=True)
+    yield from _agent_files(around, around.join(home, ".gemini", "agents"), (".gemini", "agents"))
 
 
 _POLICY_RANKS: Mapping[Scope, int] = {"project": 1000, "user": 2000, "local": 2000, "managed": 3000}
@@ -696,6 +723,8 @@ def _gemini_policies(rules: object, file: ConfigFile) -> Iterator[PolicyRule]:
 
 
 def _gemini_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    if file.format == "markdown":
+        return _agent_rules(document)
     if file.format == "toml":
         return FileRules(policies=tuple(_gemini_policies(value_at(document, ("rule",)), file)))
     if file.path.endswith("mcp-server-enablement.json"):
@@ -782,6 +811,7 @@ def _qwen_files(around: Surroundings) -> Iterator[ConfigFile]:
     yield _user_file(around.join(own, "settings.json"), _MCP_SERVERS, is_main=True)
     yield from around.in_projects(".qwen", "settings.json", tables=_MCP_SERVERS, is_main=True)
     yield from around.in_projects(".mcp.json", tables=_MCP_SERVERS)
+    yield from _agent_files(around, around.join(own, "agents"), (".qwen", "agents"))
 
 
 _QWEN = replace(
@@ -814,10 +844,16 @@ def _opencode_files(around: Surroundings) -> Iterator[ConfigFile]:
             yield _user_file(around.join(own, name), tables)
         yield from around.in_projects(name, tables=tables, is_main=True)
         yield from around.in_projects(".opencode", name, tables=tables)
+    for name in ("agent", "agents", "mode", "modes"):
+        yield from _agent_files(around, around.join(folder, name), (".opencode", name))
+        if own:
+            yield _user_file(around.join(own, name), format="markdown", is_folder=True)
 
 
 def _opencode_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
     """Read `permission`, by pattern of a tool's full name or one word for all; `tools` switches tools off."""
+    if file.format == "markdown":
+        return _agent_rules(document)
     by_kind: dict[str, list[str]] = {"deny": [], "ask": [], "allow": []}
     permission = value_at(document, ("permission",))
     said = [("*", permission)] if isinstance(permission, str) else list(_items(permission))

@@ -107,7 +107,8 @@ def fingerprint(document: object, *, is_ordered: bool) -> str:
 
 Scope = Literal["user", "local", "project", "managed"]
 """The scope of a file: the user's for all folders, the user's for one folder, the project's, an administrator's."""
-FileFormat = Literal["json", "toml"]
+FileFormat = Literal["json", "toml", "markdown"]
+"""The format of a file. Of a Markdown file, which describes a single agent, only the front matter is read."""
 Transport = Literal["stdio", "http", "sse"]
 Variables = Literal["braces", "dollar", "opencode", "editor", "none"]
 """How a program writes variables: `${NAME}`, also `$NAME`, `{env:NAME}`, `${env:NAME}` and `${userHome}`, or not at
