@@ -1,6 +1,7 @@
 """`ullage install`, `uninstall` and `status` on files as programs write them."""
 
 import json
+import os
 import stat
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from approving import approve
 from ullage.cli import main
+from ullage.config import Flags, examine
 from ullage.gateway import Rules
 from upstreams import scripted, tool, users_file
 
@@ -232,9 +234,10 @@ priority = 999
 """
 
 
-def rules_of(server: dict[str, Any]) -> Rules:
-    allow, ask, deny = (tuple(server.get(key, ())) for key in ("allow", "ask", "deny"))
-    return Rules(allow=allow, ask=ask, deny=deny, only=tuple(server["only"]) if "only" in server else None)
+def rules_in_force(work: Path) -> dict[str, Rules]:
+    """Return the rules of each server as `ullage serve` would apply them."""
+    loaded = examine(Flags(), dict(os.environ), work)
+    return {server.name: server.rules for server in loaded.settings.servers}
 
 
 @pytest.mark.requirement("U:access")
@@ -245,7 +248,7 @@ def test_what_claude_code_asks_for_is_asked_for_though_it_is_also_allowed(work: 
     permissions = {"ask": ["mcp__fs__*"], "allow": ["mcp__fs__read"]}
     settings.write_text(json.dumps({"permissions": permissions}), encoding="utf-8")
     install("claude")
-    assert rules_of(own(work)["servers"]["fs"]).access("read") == "ask"
+    assert rules_in_force(work)["fs"].access("read") == "ask"
 
 
 @pytest.mark.requirement("U:access")
@@ -264,9 +267,8 @@ def test_what_codex_and_opencode_free_from_a_wider_question_is_not_asked_for(wor
     opencode.write_text(json.dumps({"mcp": {"b": server}, "permission": permission}), encoding="utf-8")
     install("codex")
     install("opencode")
-    servers = own(work)["servers"]
-    assert [rules_of(servers["a"]).access(tool) for tool in ("read", "write")] == ["allow", "ask"]
-    assert [rules_of(servers["b"]).access(tool) for tool in ("read", "list", "write")] == ["ask", "allow", "ask"]
+    assert [rules_in_force(work)["a"].access(tool) for tool in ("read", "write")] == ["allow", "ask"]
+    assert [rules_in_force(work)["b"].access(tool) for tool in ("read", "list", "write")] == ["ask", "allow", "ask"]
 
 
 @pytest.mark.requirement("U:access")
@@ -275,8 +277,7 @@ def test_policies_of_gemini_stay_in_force(work: Path):
     (path.parent / "policies").mkdir()
     (path.parent / "policies" / "mine.toml").write_text(POLICIES, encoding="utf-8")
     install("gemini")
-    servers = own(work)["servers"]
-    rules = {name: rules_of(one) for name, one in servers.items()}
+    rules = rules_in_force(work)
     assert [rules["fs"].access(tool) for tool in ("drop", "wipe", "put", "move", "get")] == [
         "deny", "deny", "ask", "deny", "allow",
     ]  # fmt: skip
@@ -294,6 +295,37 @@ def test_a_server_with_rules_of_single_agents_stays_in_opencode(work: Path, caps
     install("opencode")
     assert list(json.loads(path.read_text(encoding="utf-8"))["mcp"]) == ["fs", "ullage"]
     assert "fs: it needs opencode for the rules of single agents" in capsys.readouterr().out
+
+
+CODEX = """
+[mcp_servers.fs]
+command = {command}
+args = {args}
+enabled_tools = ["read", "echo"]
+disabled_tools = ["echo"]
+"""
+
+
+@pytest.mark.requirement("U:access")
+def test_tools_that_codex_left_out_cannot_be_called_or_seen(work: Path, capsys: pytest.CaptureFixture[str]):
+    server = scripted(ECHO, tool("read", "Reads."), tool("wipe", "Wipes."))
+    path = work.parent / "home" / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(
+        CODEX.format(command=json.dumps(server["command"]), args=json.dumps(server["args"])), encoding="utf-8"
+    )
+    capsys.readouterr()
+    assert main(["scan", "codex", "--json"]) == 0
+    (scanned,) = json.loads(capsys.readouterr().out)["clients"][0]["servers"]
+    assert [one["name"] for one in scanned["tools"]] == ["read"]
+    install("codex")
+    rules = rules_in_force(work)["fs"]
+    assert [rules.access(name) for name in ("read", "echo", "wipe", "new")] == ["allow", "deny", "deny", "deny"]
+    capsys.readouterr()
+    assert main(["call", "wipe", "{}"]) != 0
+    capsys.readouterr()
+    assert main(["tools", "fs", "--json"]) == 0
+    assert [one["original_name"] for one in json.loads(capsys.readouterr().out)["tools"]] == ["read"]
 
 
 OPENCODE_AGENT = """---

@@ -88,3 +88,14 @@ def test_a_key_of_many_lines_is_secret_by_the_line():
 def test_the_longer_of_two_secrets_is_taken_out_first():
     environment = {"A_KEY": "abcdef", "B_KEY": "abcdefghij"}
     assert shown("abcdefghij abcdef", environment=environment) == "[secret] [secret]"
+
+
+def test_the_working_folder_is_no_secret():
+    text = "no such file: /home/someone/project/server.py"
+    folders = {"PWD": "/home/someone/project", "OLDPWD": "/home/someone"}
+    assert redacted(text, secrets_of(Server(name="a", transport="stdio", command="x"), folders)) == text
+    hidden = redacted(
+        text,
+        secrets_of(Server(name="a", transport="stdio", command="x"), {**folders, "DB_PWD": "/home/someone/project"}),
+    )
+    assert "project" not in hidden

@@ -173,12 +173,15 @@ def narrower(first: Rules, second: Rules) -> Rules:
 
 def overridden(own: Rules, other: Rules) -> Rules:
     """Return the user's own rules, with the restrictions of another program's file except those lifted by name."""
+    wanted = None if other.only is None else _joined(other.only, own.allow)
     return replace(
         own,
         allow=_joined(own.allow, _still_allowed(other.allow, own)),
         ask=_joined(own.ask, other.ask),
         deny=_joined(own.deny, other.deny),
-        only=None if other.only is None else _joined(other.only, own.allow),
+        only=wanted if own.only is None else own.only,
+        # Of two lists of patterns, a tool must be on both.
+        under=own.under if own.only is None or wanted is None else Rules(only=wanted, under=own.under),
     )
 
 

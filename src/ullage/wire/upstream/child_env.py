@@ -47,7 +47,9 @@ _TOKEN_LIKE = re.compile(r"[\w-]*?(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{12,}
 
 def secrets_of(server: Server, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the server's secrets, longest first; `environment` is what the server inherits."""
-    inherited = {name: value for name, value in environment.items() if name not in server.environment}
+    inherited = {
+        name: value for name, value in environment.items() if name not in server.environment and name not in _NOT_SECRET
+    }
     found = {
         *_long(_SHORTEST, _of_environment(server.environment, _NAMED)),
         *_long(_SHORTEST_INHERITED, _of_environment(inherited, SECRET_NAME)),
@@ -185,6 +187,7 @@ _PATTERNS = tuple(name for names in GIVEN.values() for name in names if "*" in n
 _PASSWORD_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s@]*:[^/\s@]+@", re.IGNORECASE)
 _USER_IN_URL = re.compile(r"://[^/\s]*@")
 _NOT_SECRET = frozenset({"PWD", "OLDPWD"})
+"""Variables with a folder that every shell sets; their names only look like those of passwords."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAUNCHERS = re.compile(
     r"(?:npx|npm|pnpm|bunx?|deno|node|uvx?|pipx|python[\d.]*|docker|podman|sh|bash)(?:\.exe|\.cmd)?"
