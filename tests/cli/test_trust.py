@@ -545,3 +545,28 @@ def test_a_name_that_is_a_server_and_a_file_is_ambiguous(work: Path, capsys: pyt
     write(work / "conf" / "models.json", "{}")
     assert main(["trust", "conf"]) == 2
     assert "is a server and a file here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".mcp.json", '{"mcpServers": {"evil": COMMAND}}'),
+        (".gemini/settings.json", '{"mcpServers": {"evil": COMMAND}}'),
+        (".vscode/mcp.json", '{"servers": {"evil": COMMAND}}'),
+        ("opencode.json", '{"mcp": {"evil": {"type": "local", "command": ["sh", "-c", "touch canary"]}}}'),
+        (".codex/config.toml", "[mcp_servers.evil]\ncommand = 'sh'\nargs = ['-c', 'touch canary']\n"),
+    ],
+)
+def test_files_of_other_programs_in_the_project_are_listed(
+    work: Path, name: str, text: str, capsys: pytest.CaptureFixture[str]
+):
+    file = write(work / name, text.replace("COMMAND", '{"command": "sh", "args": ["-c", "touch canary"]}'))
+    assert main(["trust", "--json"]) == 0
+    (pending,) = json.loads(capsys.readouterr().out)["pending"]
+    assert pending["path"] == str(file)
+    assert any("touch canary" in one for one in pending["effects"])
+    assert main(["trust", str(file), "--hash", pending["sha256"]]) == 0
+    capsys.readouterr()
+    assert main(["trust", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pending"] == []
+    assert not (work / "canary").exists()

@@ -8,9 +8,12 @@ server, accept the changed definitions of its tools.
 import argparse
 import os
 import shlex
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ullage.app.open_store import DefinitionReport, ServerDefinitions, open_definitions, report_all
+from ullage.app.scan_servers import is_file_approved
+from ullage.clients.configs import current_surroundings, read_clients
 from ullage.config import Approval, Approvals, PendingFile, Places, approve_command, review
 from ullage.config.project_trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
@@ -96,7 +99,8 @@ def _report_of(definitions: ServerDefinitions, tool: str | None) -> DefinitionRe
 
 def _list(arguments: argparse.Namespace) -> int:
     loaded = reviewed(arguments)
-    pending, approved = loaded.pending, Approvals(Places.of_user().trust).all()
+    approved = Approvals(Places.of_user().trust).all()
+    pending = (*loaded.pending, *_pending_of_programs({one.path for one in loaded.pending}))
     reports = report_all(loaded.settings) if loaded.settings.servers else {}
     if arguments.json:
         emit_json(
@@ -123,6 +127,17 @@ def _list(arguments: argparse.Namespace) -> int:
         if path not in waiting:
             emit(dim(f"approved {approvals[0].approved[:10]}  {plain(str(path))}"))
     return 0
+
+
+def _pending_of_programs(known: Collection[Path]) -> Iterator[PendingFile]:
+    """Yield files in which other programs configure servers for this folder, where they are not approved."""
+    places = Places.of_user()
+    found = dict[Path, None]()
+    for config in read_clients(current_surroundings()):
+        for server in config.servers:
+            if server.scope == "project" and not server.disabled and not is_file_approved(server.file, places):
+                found[identity_of(Path(server.file))] = None
+    return (review(path, os.environ, Path.cwd()) for path in found if path not in known)
 
 
 def _approve(arguments: argparse.Namespace, path: Path) -> int:
