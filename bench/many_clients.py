@@ -50,8 +50,8 @@ class Tally:
 
     answered: Counter[str] = field(default_factory=Counter[str])
     refused: Counter[str] = field(default_factory=Counter[str])
-    mixed_up: int = 0
-    """Sessions that were given the value of another, or none."""
+    mixed_up: list[str] = field(default_factory=list[str])
+    """Sessions that were given the value of another, or none, each with what it was given and after which time."""
     sessions: int = 0
     vanished: int = 0
     edits: int = 0
@@ -168,21 +168,30 @@ async def measured(tally: Tally, kind: str, call: Awaitable[Any]) -> str | None:
 async def use(client: Client, mode: Mode, name: str, chance: random.Random, tally: Tally) -> None:
     """What one client does while it is connected."""
     await measured(tally, "list", client.list_tools())
+    remembered_at = time.monotonic()
     if mode == "legacy":
         await measured(tally, "remember", client.call_tool("state__remember", {"value": name}))
+        remembered_at = time.monotonic()
     for _ in range(chance.randint(1, 5)):
         await anyio.sleep(chance.uniform(0.05, 1.0))
         server = chance.choice(("common", "modern"))
         said = await measured(tally, server, client.call_tool(f"{server}__stateless_echo", {"value": name}))
-        tally.mixed_up += said is not None and name not in said
+        compare(name, said, server, tally)
         if chance.random() < 0.4:
             # Given up half-way: the client tells the server so.
             with anyio.move_on_after(chance.uniform(0.01, 0.2)):
                 await client.call_tool(f"{server}__stateless_slow", {"seconds": 5})
             tally.answered["cancelled"] += 1
     if mode == "legacy":
+        idle = time.monotonic() - remembered_at
         said = await measured(tally, "recall", client.call_tool("state__recall", {}))
-        tally.mixed_up += said is not None and name not in said
+        compare(name, said, f"recall after {idle:.1f} s", tally)
+
+
+def compare(name: str, said: str | None, kind: str, tally: Tally) -> None:
+    """Note an answer that is not the session's own value."""
+    if said is not None and name not in said:
+        tally.mixed_up.append(f"{kind}: `{said[:60]}` instead of `{name}`")
 
 
 async def visit(url: str, mode: Mode, name: str, chance: random.Random, tally: Tally) -> None:
@@ -258,7 +267,7 @@ async def measure() -> int:
     held = f"gateway {memory:.0f} MB before, {busy:.0f} MB at the end, {after:.0f} MB after"
     print(f"{held}; longest answer {tally.longest:.1f} s")
     missed = [f"refused {count} times: {why}" for why, count in tally.refused.most_common(10)]
-    missed += [f"{tally.mixed_up} sessions lost their state or were given another's"] * (tally.mixed_up > 0)
+    missed += [f"state lost or another's: {one}" for one in tally.mixed_up]
     missed += [f"{left - processes} processes are left"] * (left > processes)
     missed += [f"memory grew from {memory:.0f} to {after:.0f} MB"] * (after > memory * MOST_GROWTH)
     print("\n" + "\n".join(f"MISSED {line}" for line in missed))

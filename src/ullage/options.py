@@ -10,6 +10,7 @@ its rules. They do not say whether the server runs. Nothing here counts, cuts or
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -234,6 +235,23 @@ class Rules:
             return "deny"
         return "ask" if _named(tool, self.ask) else "allow"
 
+    def strictest_access(self, tool: str) -> Access:
+        """Return the strictest decision for a name or for any name that a server may take it for.
+
+        Those are the same letters and digits with other separators, in another case, or with characters before them. A
+        name that `allow` matches as written is not examined further.
+        """
+        strictest = self._access(tool)
+        if strictest != "deny" and not _named(tool, self.allow):
+            folded = _letters(tool)
+            if any(fnmatchcase(folded, f"*{_folded_pattern(one)}") for one in self.deny):
+                strictest = "deny"
+            elif any(fnmatchcase(folded, f"*{_folded_pattern(one)}") for one in self.ask):
+                strictest = "ask"
+        if self.under is None:
+            return strictest
+        return max(strictest, self.under.strictest_access(tool), key=_STRICTNESS.__getitem__)
+
     def denied_by(self, tool: str) -> str | None:
         """Return the pattern under `deny` that denies the tool; None if it is not denied, or only because it is not in
         `only`."""
@@ -252,6 +270,20 @@ class Rules:
 
     def is_hidden(self, tool: str) -> bool:
         return _named(tool, self.hidden)
+
+
+_SEPARATORS = re.compile(r"[\W_]+")
+_WILDCARDS = re.compile(r"\[[^\]]*\]|[*?]")
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, without separators and case."""
+    return _SEPARATORS.sub("", text).casefold()
+
+
+def _folded_pattern(pattern: str) -> str:
+    """Return a pattern for names without separators and case; each of its wildcards matches any text."""
+    return "*".join(map(_letters, _WILDCARDS.split(pattern)))
 
 
 def _named(tool: str, patterns: tuple[str, ...]) -> bool:

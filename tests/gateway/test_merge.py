@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from ullage.errors import BadConfiguration, Denied, ProtocolError, SourceFailed, UnknownResource, UnknownTool
+from ullage.gateway import Guarded
 from ullage.gateway.merge import prompts_and_resources as prompts
 from ullage.gateway.merge import prompts_and_resources as resources
 from ullage.gateway.merge.merge import Member, Merge
@@ -1034,3 +1035,92 @@ async def test_a_name_that_the_only_server_without_a_prefix_does_not_list_is_pas
     two = Merge([member("plain", plain, prefix=""), member("second", source("ping"), prefix="")])
     with pytest.raises(UnknownTool):
         await two.call(Call(tool="unlisted"))
+
+
+class _Lenient(FakeSource):
+    """A server that takes any spelling of its tools' names, also of those that it does not list."""
+
+    async def call(self, call: Call) -> Reply:
+        return Reply.text(f"ran {call.tool}")
+
+
+_DENIED = (
+    *(
+        "deleteFile",
+        "deletefile",
+        "DELETEFILE",
+        "delete_file",
+        "Delete-File",
+        "delete.file",
+        "delete/file",
+        "delete:File",
+    ),
+    *("mcp__plain__deleteFile", "mcp__ullage__delete_file", "plain__deletefile", "x.y.z/DeleteFile"),
+    *(
+        "ｄｅｌｅｔｅＦｉｌｅ",
+        "delete\u00adFile",
+        "delete File",
+        " deleteFile",
+        "deleteFile ",
+        "deleteFile\n",
+        "dеleteFile",
+    ),
+    "deleteFile" + "_" * 200,
+)
+
+
+@pytest.mark.requirement("U:access")
+@pytest.mark.parametrize("spelt", _DENIED)
+@pytest.mark.parametrize("is_listed", [True, False])
+async def test_no_spelling_of_a_denied_name_reaches_the_only_server(spelt: str, *, is_listed: bool):
+    plain = _Lenient(offered=(tool("echo"), *([tool("deleteFile")] if is_listed else [])))
+    for rules in (Rules(deny=("deleteFile",)), Rules(deny=("delete*",)), Rules(under=Rules(deny=("*eteFi[l]?",)))):
+        with pytest.raises((UnknownTool, Denied)):
+            await Merge([member("plain", plain, prefix="", rules=rules)]).call(Call(tool=spelt))
+
+
+@pytest.mark.requirement("U:access")
+async def test_a_name_that_two_denied_tools_share_in_another_spelling_is_not_passed_on():
+    plain = _Lenient(offered=(tool("deleteFile"), tool("delete_file")))
+    merge = Merge([member("plain", plain, prefix="", rules=Rules(deny=("deleteFile", "delete_file")))])
+    for spelt in ("deletefile", "DELETE-FILE", "delete.file"):
+        with pytest.raises((UnknownTool, Denied)):
+            await merge.call(Call(tool=spelt))
+
+
+@pytest.mark.requirement("U:access")
+async def test_an_unlisted_name_under_ask_or_outside_only_is_not_passed_on_unasked():
+    plain = _Lenient(offered=(tool("echo"),))
+    guarded = Guarded(Merge([member("plain", plain, prefix="", rules=Rules(ask=("pay*",), allow=("payload",)))]))
+    for spelt in ("pay", "Pay", "p_a_y_now", "mcp__x__pay"):
+        with pytest.raises((UnknownTool, Denied)):
+            await guarded.call(Call(tool=spelt))
+    assert (await guarded.call(Call(tool="payload"))).content[0]["text"] == "ran payload"
+    only = Merge([member("plain", plain, prefix="", rules=Rules(only=("read*",)))])
+    assert (await only.call(Call(tool="readme"))).content[0]["text"] == "ran readme"
+    for spelt in ("write", "Readme"):
+        with pytest.raises((UnknownTool, Denied)):
+            await only.call(Call(tool=spelt))
+
+
+@pytest.mark.requirement("U:pin")
+async def test_a_tool_that_its_server_no_longer_lists_is_not_called_under_its_name():
+    plain = _Lenient(offered=(tool("echo"), tool("transfer")))
+    merge = Merge([member("plain", plain, prefix="")])
+    await merge.view()
+    plain.offered = (tool("echo"),)
+    plain.change(Change("tools"))
+    await merge.view()
+    for spelt in ("transfer", "Transfer", "trans_fer", "mcp__plain__transfer"):
+        with pytest.raises(UnknownTool):
+            await merge.call(Call(tool=spelt))
+
+
+async def test_a_call_meant_for_a_server_that_left_is_sent_to_no_other():
+    plain, other = _Lenient(offered=(tool("echo"),)), source("ping")
+    merge = Merge([member("plain", plain, prefix=""), member("github", other, prefix="gh")])
+    await merge.view()
+    merge.replace([member("plain", plain, prefix="")])
+    for spelt in ("gh__ping", "gh__pong", "github__ping", "github.pong", "mcp__gh__pong", "mcp__ullage__gh__pong"):
+        with pytest.raises(UnknownTool):
+            await merge.call(Call(tool=spelt))

@@ -186,11 +186,13 @@ class Merge:
         A name that resembles no known tool may be an unlisted tool of the only server without a prefix. That server
         is called, and its own error is passed to the client.
         """
+        view = self.known
         try:
-            return self.known.find(name, server)
+            return view.find(name, server)
         except UnknownTool as unknown:
-            owner = owner_of_unlisted(name, self._members)
-            if owner is None or unknown.options or server not in (None, owner.name):
+            owner = owner_of_unlisted(name, self._members, view.given)
+            resembles = unknown.options or (view.book is not None and view.book.find(name))
+            if owner is None or resembles or server not in (None, owner.name):
                 raise
             entry = Entry(
                 listed=name, tool=Tool(name=name, input_schema={"type": "object"}), member=owner, original=name

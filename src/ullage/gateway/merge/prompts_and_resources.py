@@ -309,7 +309,7 @@ class Prompts:
         if not found and (refusal := self._withheld(name)) is not None:
             raise refusal
         options = tuple(one.listed for one in found) or self._current().book.nearest(name)
-        owner = None if options else owner_of_unlisted(name, self._members)
+        owner = None if options else owner_of_unlisted(name, self._members, self._given)
         if owner is not None and has_prompts(owner.source):
             # Perhaps it is not listed; if there is none, the server's own error is the client's.
             return Prompt(listed=name, original=name, member=owner, source=owner.source, definition={}, originals={})

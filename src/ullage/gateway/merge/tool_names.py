@@ -49,6 +49,7 @@ __all__ = [
     "unmapped",
     "uri_of",
     "with_uri",
+    "without_client",
 ]
 
 LONGEST = 48
@@ -232,7 +233,7 @@ class Book(Generic[Labelled]):
         yield self._by_listed.get(name, ())
         yield self._by_alias.get(name, ())
         yield self._by_original.get(name, ())
-        for spelling in _without_client(name):
+        for spelling in without_client(name):
             yield self._by_key.get(key(spelling), ())
 
     @cached_property
@@ -268,7 +269,7 @@ def _table(pairs: Iterable[tuple[str, Labelled]]) -> dict[str, list[Labelled]]:
     return found
 
 
-def _without_client(name: str) -> Iterator[str]:
+def without_client(name: str) -> Iterator[str]:
     """Yield the name, then the name without a client's prefix: `mcp__`, or `mcp__` and the client's name for this
     server."""
     yield name

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeGuard
 
 from ullage.errors import Denied, SourceFailed, Unavailable, UnknownTool
-from ullage.invisible_characters import has_invisible
 from ullage.options import Access, Rules
 from ullage.tool import Listing, Tool, ToolSource
 
@@ -20,7 +19,7 @@ from ..baseline import DefinitionChange, tool_changed
 from ..sanitize import sanitize_tool
 from ..slim.schema_walk import first_sentence
 from ..tool_source import definition_hash
-from .tool_names import NOBODY, Book, Origin, Owned, fold, key, listed_names, nearest, remembered
+from .tool_names import NOBODY, Book, Origin, Owned, key, listed_names, nearest, remembered, without_client
 
 __all__ = [
     "CountsTokens",
@@ -40,8 +39,8 @@ __all__ = [
 _BRIEF = 80
 """Most characters of a reason that is shown in a list of servers."""
 _MOST_OPTIONS = 8
-_LONGEST_SPELT = 128
-"""Most characters of an unlisted name that are examined to find its server."""
+_UNLISTED = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
+"""Names under which a tool that is not listed can be called."""
 _NAME_SEPARATORS = re.compile(r"__|[./:]")
 """Separators between a server's name and its tool's name."""
 _LONGEST_NAME = 200
@@ -108,21 +107,34 @@ def only_unprefixed(members: Iterable[Member]) -> Member | None:
     return plain[0] if len(plain) == 1 else None
 
 
-def owner_of_unlisted(name: str, members: Iterable[Member]) -> Member | None:
-    """Return the server without a prefix that may have an unlisted tool of this name.
+def owner_of_unlisted(name: str, members: Iterable[Member], given: Mapping[str, Origin]) -> Member | None:
+    """Return the server without a prefix that may have an unlisted tool or prompt of this name.
 
-    None if the name begins like another server's names: a call meant for that server is sent to no other.
+    None where the call may be meant for another server, present or gone, or for a tool that the owner listed before;
+    where a rule would decide otherwise about another spelling of the name; and for a name in characters that the
+    protocol does not recommend, which may look like another name.
+
+    Args:
+        name: The name of the call, which resembles no listed one.
+        members: All servers.
+        given: The origin of each name that was ever listed, by its folded form.
     """
     members = tuple(members)
     owner = only_unprefixed(members)
-    if owner is None or has_invisible(name):
+    if owner is None or _UNLISTED.fullmatch(name) is None:
         return None
-    spelt = key(name[:_LONGEST_SPELT]).removeprefix("mcp")
-    others = (member for member in members if member is not owner and not member.own)
-    heads = {key(head) for other in others for head in (other.prefix, other.name) if key(head)}
-    # A rule for a name applies to every spelling of it that a server might treat as the same.
-    decided = {owner.rules.access(one) for one in (name, name.casefold(), fold(name))}
-    return None if spelt.startswith(tuple(heads)) or len(decided) > 1 else owner
+    spellings = {spelt.removeprefix("mcp") for part in without_client(name) if (spelt := key(part))}
+    not_foreign = {owner.name, *(member.name for member in members if member.own)}
+    others = {member.prefix for member in members} | {member.name for member in members} - not_foreign
+    for listed, (server, _) in given.items():
+        if server not in not_foreign:
+            others |= {server, listed.partition("__")[0]} if "__" in listed else {server}
+        elif key(listed) in spellings:
+            return None
+    heads = tuple(head for other in others if (head := key(other)))
+    if any(spelt.startswith(heads) for spelt in spellings):
+        return None
+    return owner if owner.rules.strictest_access(name) == owner.rules.access(name) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
