@@ -51,7 +51,9 @@ class Tally:
     answered: Counter[str] = field(default_factory=Counter[str])
     refused: Counter[str] = field(default_factory=Counter[str])
     mixed_up: list[str] = field(default_factory=list[str])
-    """Sessions that were given the value of another, or none, each with what it was given and after which time."""
+    """Answers that were not the session's own value, each with what it was and after which time."""
+    outlasted: int = 0
+    """Sessions that were idle for longer than the server's idle limit before they recalled their value."""
     sessions: int = 0
     vanished: int = 0
     edits: int = 0
@@ -168,10 +170,9 @@ async def measured(tally: Tally, kind: str, call: Awaitable[Any]) -> str | None:
 async def use(client: Client, mode: Mode, name: str, chance: random.Random, tally: Tally) -> None:
     """What one client does while it is connected."""
     await measured(tally, "list", client.list_tools())
-    remembered_at = time.monotonic()
+    began = time.monotonic()
     if mode == "legacy":
         await measured(tally, "remember", client.call_tool("state__remember", {"value": name}))
-        remembered_at = time.monotonic()
     for _ in range(chance.randint(1, 5)):
         await anyio.sleep(chance.uniform(0.05, 1.0))
         server = chance.choice(("common", "modern"))
@@ -183,9 +184,13 @@ async def use(client: Client, mode: Mode, name: str, chance: random.Random, tall
                 await client.call_tool(f"{server}__stateless_slow", {"seconds": 5})
             tally.answered["cancelled"] += 1
     if mode == "legacy":
-        idle = time.monotonic() - remembered_at
         said = await measured(tally, "recall", client.call_tool("state__recall", {}))
-        compare(name, said, f"recall after {idle:.1f} s", tally)
+        idle = time.monotonic() - began
+        if said == "" and idle >= IDLE_SECONDS:
+            # The settings say that the server ends after this time without a call.
+            tally.outlasted += 1
+        else:
+            compare(name, said, f"recall after {idle:.1f} s", tally)
 
 
 def compare(name: str, said: str | None, kind: str, tally: Tally) -> None:
@@ -263,6 +268,8 @@ async def measure() -> int:
         left, after = opened.servers(), opened.memory()
     print(f"{CLIENTS} clients, {SECONDS:g} s, {tally.edits} edits of the settings, seed {SEED}")
     print(f"{tally.sessions} sessions, {tally.vanished} left without a word; answered: {dict(tally.answered)}")
+    if tally.outlasted:
+        print(f"{tally.outlasted} sessions outlasted the idle limit of {IDLE_SECONDS} s and began anew")
     print(f"server processes {processes} before, {most} at most, {left} after {took:.0f} s")
     held = f"gateway {memory:.0f} MB before, {busy:.0f} MB at the end, {after:.0f} MB after"
     print(f"{held}; longest answer {tally.longest:.1f} s")

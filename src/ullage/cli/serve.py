@@ -27,6 +27,7 @@ from ullage.errors import InvalidArguments
 from ullage.handover import Handover
 from ullage.ledger import Recorder
 from ullage.options import SAMPLE, DatabaseSettings
+from ullage.processes import collect_garbage
 from ullage.start_session import StartSession, claim_input, claim_output, era_asked_in
 from ullage.tool import Era
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
@@ -130,7 +131,8 @@ def run(arguments: argparse.Namespace) -> int:
     # Long work for one server runs in worker threads. The event loop takes the interpreter back from them several times
     # for each call of another server, and by default waits 5 ms each time.
     sys.setswitchinterval(_SWITCH)
-    # A full collection visits every object of every catalogue and reply, and blocks all threads meanwhile.
+    # A full collection visits every object of every catalogue and reply, and blocks all threads meanwhile:
+    # `collect_garbage` makes them while no call is open.
     gc.set_threshold(*_COLLECTIONS)
     session: StartSession | None = getattr(arguments, "start_session", None)
     if session is not None and session.is_finished:
@@ -176,6 +178,7 @@ async def _stdio(
             gateway.met(era)
         await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
+        gateway.spawn(partial(collect_garbage, lambda: not len(gateway.open_calls)))
         if answers is not None:
             gateway.spawn(partial(answers.keep, _MOMENT if session is None else _WHILE))
         profile = gateway.flagged(client)
@@ -258,6 +261,7 @@ async def _http(
         for client in {arguments.client, *gateway.settings.clients}:
             await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
+        gateway.spawn(partial(collect_garbage, lambda: not len(gateway.open_calls)))
         await serve_http(
             partial(_profile, gateway, arguments.client),
             bound,

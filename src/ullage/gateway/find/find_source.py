@@ -7,9 +7,7 @@ unchanged, listed or not. Ranking, fitting, repairs and token counts are in the 
 """
 
 import json
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from ullage.errors import InvalidArguments
+from ullage.processes import release_free_memory
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listing, Reply, Structured, Tool, text_block
 
@@ -209,7 +208,8 @@ class Find(Passing[Searched]):
     async def _prepare_quietly(self) -> None:
         await anyio.sleep(self._around.quiet)
         await self.prepare()
-        _release_free_memory()
+        # Making an index of 400 tools leaves almost 2 MB of free memory behind.
+        release_free_memory()
 
     def watch(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each change; with a change of tools only if the list itself changed."""
@@ -381,15 +381,3 @@ def _listed(view: View, surface: Surface, settings: FindSettings) -> tuple[Tool,
         return tuple(entry.tool for entry in view.entries)
     pinned = (entry.tool for entry in view.entries if entry.is_pinned and entry.listed not in NAMES)
     return (*listed_own(settings), *pinned)
-
-
-def _release_free_memory() -> None:
-    """Return freed memory to the operating system where the C library can do so.
-
-    Making an index of 400 tools leaves almost 2 MB of free memory behind.
-    """
-    # Loaded by numpy with the index; not worth an import of its own.
-    ctypes = sys.modules.get("ctypes")
-    if ctypes is not None and sys.platform == "linux":
-        with suppress(AttributeError, OSError):  # not every C library has it
-            ctypes.CDLL(None).malloc_trim(0)

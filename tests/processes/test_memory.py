@@ -1,0 +1,65 @@
+import gc
+import weakref
+from collections.abc import Iterator
+
+import anyio
+import pytest
+
+from ullage.processes import collect_garbage
+
+pytestmark = pytest.mark.anyio
+
+
+class Session:
+    """Something that refers to itself, as what a session leaves behind does."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def _no_collections_by_the_interpreter() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, 1_000, 1_000)
+    yield
+    gc.set_threshold(*before)
+
+
+def left_behind() -> "weakref.ref[Session]":
+    """A session that has ended after two collections that it outlived, so that only a full one frees it."""
+    session = Session()
+    gc.collect(1)
+    return weakref.ref(session)
+
+
+async def freed(session: "weakref.ref[Session]", *, is_idle: bool, collections: int) -> bool:
+    """Whether the session is freed soon after as many collections of the middle generation."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect_garbage, lambda: is_idle, 0.01)
+        await anyio.sleep(0.02)
+        for _ in range(collections):
+            gc.collect(1)
+        with anyio.move_on_after(20 if is_idle or collections > 5 else 0.2):
+            while session() is not None:
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+    return session() is None
+
+
+async def test_what_an_ended_session_leaves_is_freed_while_no_call_is_open():
+    assert await freed(left_behind(), is_idle=True, collections=1)
+
+
+async def test_nothing_is_collected_while_a_call_is_open_and_little_has_been_left():
+    session = left_behind()
+    assert not await freed(session, is_idle=False, collections=3)
+    assert await freed(session, is_idle=False, collections=12)
+
+
+async def test_nothing_is_collected_where_nothing_was_made():
+    session = left_behind()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect_garbage, lambda: True, 0.01)
+        await anyio.sleep(0.1)
+        tasks.cancel_scope.cancel()
+    assert session() is not None
