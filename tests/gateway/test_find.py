@@ -283,8 +283,18 @@ async def test_direct_mode_waits_for_servers_because_its_list_is_all_there_is():
         assert len((await source.tools()).tools) == 3
 
 
-async def _later(work: Callable[[], object]) -> None:
-    await anyio.sleep(0.02)
+@pytest.mark.parametrize("delay", [0.02, 1.3])
+async def test_an_introduction_in_direct_mode_waits_for_the_first_server(delay: float):
+    slow = Slow(ISSUES)
+    source = finding(member("github", (), source=slow), mode="direct", start_wait=60.0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_later, slow.let.set, delay)
+        await source.meet_servers()
+        assert len((await source.inner.view()).entries) == 3
+
+
+async def _later(work: Callable[[], object], seconds: float = 0.02) -> None:
+    await anyio.sleep(seconds)
     work()
 
 

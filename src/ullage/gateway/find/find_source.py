@@ -51,6 +51,8 @@ SAVINGS = "dev.ullage/savings"
 """Key in a search's `meta`: net tokens saved, for the first request and the session, after Ullage's own are charged."""
 _MOMENT = 1.0
 """Seconds that a list waits for servers whose tools were never listed, if it has others to show."""
+_FIRST_SERVER = 5.0
+"""Seconds that an introduction waits for a first server; clients give up after ten or more."""
 
 
 class Find(Passing[Searched]):
@@ -160,9 +162,14 @@ class Find(Passing[Searched]):
             raise
 
     async def meet_servers(self) -> None:
-        """Wait briefly for servers whose tools are shown, so that a client is told the right capabilities."""
+        """Wait for servers whose tools are shown, so that a client is told the right instructions and capabilities.
+
+        The wait is brief if any server is known already.
+        """
         if self.settings.mode == "direct":
-            await self.inner.view(min(_MOMENT, self.settings.start_wait))
+            view = await self.inner.view()
+            is_any_known = any(not entry.member.own for entry in view.entries)
+            await self.inner.view(min(_MOMENT if is_any_known else _FIRST_SERVER, self.settings.start_wait))
 
     def instructions(self, view: View) -> str:
         """Return the instructions about a view's servers.
