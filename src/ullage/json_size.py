@@ -4,13 +4,13 @@ Used to decide whether to process a value at once, in a worker thread or not at 
 less time than processing it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 __all__ = ["is_larger"]
 
 _SCALARS = frozenset({float, bool, type(None)})
-_PLAIN = frozenset({*_SCALARS, int, list, tuple})
+_PLAIN = frozenset({*_SCALARS, str, int, dict, list, tuple})
 _SHORT = 1 << 64
 
 
@@ -21,30 +21,34 @@ def is_larger(value: object, values: int, letters: int, *, ascii_share: int = 1)
         value: Any JSON value; tuples count as lists.
         values: Members and items, at all levels.
         letters: Characters of texts and keys.
-        ascii_share: How many characters of an ASCII text count as one, for work that is quicker on such texts.
+        ascii_share: How many characters of an ASCII text or key count as one, for work that is quicker on such texts.
     """
-    todo: list[Collection[Any]] = [(value,)]
-    while todo:
-        for one in todo.pop():
+    todo: list[Iterable[Any]] = [(value,)]
+    add = todo.append
+    for items in todo:
+        for one in items:
             # Comparing classes takes a fraction of the time of `isinstance`, and nearly every value is of a plain
             # class.
             kind: Any = one.__class__
-            if isinstance(one, str):
-                letters -= len(one) // ascii_share if ascii_share > 1 and one.isascii() else len(one)
+            if kind is str or (kind not in _PLAIN and isinstance(one, str)):
+                letters -= len(one) if ascii_share == 1 or not one.isascii() else len(one) // ascii_share
             elif kind is dict or (kind not in _PLAIN and isinstance(one, Mapping)):
-                members = cast("Mapping[str, Any]", one)
+                members = cast("Mapping[Any, Any]", one)
                 values -= len(members)
-                if values >= 0:
-                    letters -= sum(map(len, members))
-                todo.append(members.values())
+                if values < 0:
+                    return True
+                add(members)
+                add(members.values())
             elif kind is int:
                 # Reading and writing a long number takes longer than a text of its digits, and more so the longer it
                 # is.
-                letters -= one.bit_length() if not -_SHORT < one < _SHORT else 0
+                letters -= 0 if -_SHORT < one < _SHORT else one.bit_length()
             elif kind not in _SCALARS and isinstance(one, list | tuple):
-                items = cast("Collection[Any]", one)
-                values -= len(items)
-                todo.append(items)
-            if values < 0 or letters < 0:
-                return True
+                inner = cast("Collection[Any]", one)
+                values -= len(inner)
+                if values < 0:
+                    return True
+                add(inner)
+        if letters < 0:
+            return True
     return False
