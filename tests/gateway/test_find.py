@@ -1164,7 +1164,7 @@ async def test_figures_are_kept_for_a_few_models_only():
     assert len(source._figures._carried) <= 20
 
 
-async def test_searches_are_written_down_and_before_the_first_what_its_session_carries():
+async def test_searches_are_written_down_and_what_their_session_carries():
     ledger, now = FakeRecorder(), datetime(2026, 11, 15, tzinfo=UTC)
     me = Caller(principal="ann", session="one", client="cursor")
     source = finding(around=Surroundings(recorder=ledger, now=lambda: now))
@@ -1172,7 +1172,7 @@ async def test_searches_are_written_down_and_before_the_first_what_its_session_c
     await source.tools()
     assert ledger.entries == [], "a list is asked for by nobody in particular"
     reply = await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}, caller=me))
-    definitions, search = ledger.entries
+    search, definitions = ledger.entries
     assert (definitions.kind, definitions.client, definitions.time) == ("definitions", "cursor", now)
     assert (definitions.principal, definitions.session) == ("ann", "one")
     assert definitions.baseline_tokens is not None
@@ -1204,6 +1204,54 @@ async def test_definitions_are_recorded_for_every_request_of_a_session_whatever_
         assert entry.kind == "definitions"
         requests[entry.session] += int(entry.detail["requests"] or 0)
     assert requests == {"one": 3, "two": 3}, "calls + 1"
+
+
+async def test_definitions_of_many_requests_are_one_entry_for_each_session_with_the_same_totals():
+    written: dict[bool, list[tuple[int, int, int]]] = {}
+    for is_spawned in (False, True):
+        ledger = FakeRecorder()
+        async with anyio.create_task_group() as tasks:
+            source = finding(around=Surroundings(recorder=ledger, spawn=tasks.start_soon if is_spawned else None))
+            await source.tools()
+            for _ in range(5):
+                for session in ("one", "two"):
+                    me = Caller(principal="ann", session=session)
+                    await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}, caller=me))
+                    await source.call(Call(tool="github__list_commits", arguments={"owner": "ann"}, caller=me))
+        entries = [entry for entry in ledger.entries if entry.kind == "definitions"]
+        assert len(entries) == (2 if is_spawned else 20)
+        written[is_spawned] = [
+            (
+                sum(int(entry.detail["requests"] or 0) for entry in entries if entry.session == session),
+                sum(entry.tokens for entry in entries if entry.session == session),
+                sum(entry.saved_tokens or 0 for entry in entries if entry.session == session),
+            )
+            for session in ("one", "two")
+        ]
+    assert written[True] == written[False]
+    assert written[True][0][0] == 11
+
+
+async def test_what_requests_carried_is_recorded_at_the_price_of_their_time_and_at_the_end():
+    ledger = FakeRecorder()
+    works: list[Callable[[], Awaitable[None]]] = []
+    upstream = FakeSource(offered=ISSUES)
+    source = finding(member("github", (), source=upstream), around=Surroundings(recorder=ledger, spawn=works.append))
+    source.watch(lambda _: None)
+    await source.tools()
+    find_issue = Call(tool="find_tool", arguments={"tool_description": "issue"})
+    await source.call(find_issue)
+    upstream.offered = (*ISSUES, WEATHER[0])
+    upstream.change(Change("tools"))
+    await source.inner.view(1.0)
+    await source.call(find_issue)
+    source.record_definitions()
+    source.record_definitions()
+    first, second = (entry for entry in ledger.entries if entry.kind == "definitions")
+    assert first.baseline_tokens is not None
+    assert second.baseline_tokens is not None
+    assert (first.detail["requests"], second.detail["requests"]) == (2, 1)
+    assert first.baseline_tokens / 2 < second.baseline_tokens, "each by the tools that there were"
 
 
 async def test_only_so_many_sessions_are_remembered():

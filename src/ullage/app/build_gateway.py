@@ -560,6 +560,11 @@ class Gateway:
     async def view(self, wait: float = 0.0) -> View:
         return await self.merge.view(wait)
 
+    def record_definitions(self) -> None:
+        """Record what the last requests of all clients carried."""
+        for served in self._served.values():
+            served.find.record_definitions()
+
     async def settle(self, client: str | None) -> None:
         """Build a client's tool list before it is requested, where the tools of every server are known.
 
@@ -723,6 +728,7 @@ async def open_gateway(
             except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
                 failure = error
             finally:
+                gateway.record_definitions()
                 with anyio.CancelScope(shield=True):
                     await gateway.surfaces.save()
                     await gateway.searches.save()

@@ -28,6 +28,8 @@ __all__ = ["Figures"]
 
 _MODELS = 20
 """Most models for which figures are kept."""
+_MOST_DUE = 500
+"""Most sessions whose definitions are recorded together: fewer than are remembered."""
 
 
 class Figures:
@@ -39,6 +41,8 @@ class Figures:
         self._around = around
         self._savings = Savings()
         self._carried: dict[str, tuple[tuple[str, ...], Carried]] = {}
+        self._due: dict[tuple[str, str], Caller] = {}
+        """Callers, by session, with requests whose definitions are not in the ledger yet."""
 
     def weigh(self, caller: Caller) -> "Weigh":
         """Return a function that counts tokens for the caller's reference model."""
@@ -67,6 +71,8 @@ class Figures:
                 surface=await anyio.to_thread.run_sync(_weight, listing, weigh),
                 instructions=weigh(instructions).tokens,
             )
+            # Earlier requests carried what was listed before.
+            self.record_due_definitions()
             if len(self._carried) >= _MODELS:
                 self._carried.clear()
             known = self._carried[model] = key, carried
@@ -111,15 +117,30 @@ class Figures:
             )
         )
 
-    def record_known_definitions(self, caller: Caller) -> bool:
-        """Record what the session's latest requests carried; return False if that is not counted yet."""
-        known = self._carried.get(self.model(caller))
-        if known is not None:
-            self.record_definitions(caller, known[1])
-        return known is not None
+    def note_definitions(self, caller: Caller) -> None:
+        """Note that a session made a request, for the next `record_due_definitions`."""
+        self._due[_session(caller)] = caller
+        if len(self._due) > _MOST_DUE:
+            self.record_due_definitions()
+
+    def record_due_definitions(self) -> list[Caller]:
+        """Record what the noted sessions' requests carried, an entry for each session.
+
+        Returns:
+            The callers whose definitions are not counted yet; they stay noted.
+        """
+        due, self._due = self._due, {}
+        for session, caller in due.items():
+            known = self._carried.get(self.model(caller))
+            if known is None:
+                self._due[session] = caller
+            else:
+                self.record_definitions(caller, known[1])
+        return list(self._due.values())
 
     def forget_carried(self) -> None:
         """Forget what requests carry, after the tools changed."""
+        self.record_due_definitions()
         self._carried.clear()
 
     def record_definitions(self, caller: Caller, carried: Carried) -> None:

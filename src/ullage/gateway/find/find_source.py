@@ -49,6 +49,8 @@ __all__ = ["SAVINGS", "Find"]
 
 SAVINGS = "dev.ullage/savings"
 """Key in a search's `meta`: net tokens saved, for the first request and the session, after Ullage's own are charged."""
+_RECORDING = 0.4
+"""Seconds of requests whose definitions are one entry of the ledger."""
 _MOMENT = 1.0
 """Seconds that a list waits for servers whose tools were never listed, if it has others to show."""
 _FIRST_SERVER = 5.0
@@ -91,6 +93,8 @@ class Find(Passing[Searched]):
         self._waited_longest_for: set[str] = set()
         """Servers that were waited for as long as the settings allow."""
         self._was_listed = False
+        self._is_recording = False
+        """Whether a task is waiting to record what requests carried."""
         self._shown: Listing | None = None
         """The last listing; None also after every client was notified of a change."""
         self._consent = Consent()
@@ -135,12 +139,13 @@ class Find(Passing[Searched]):
                 await self._learning.called(call.caller, reply)
             return reply
         finally:
-            if self._was_listed and not self._figures.record_known_definitions(call.caller):
-                work = partial(self._write_definitions, call.caller)
+            if self._was_listed:
+                self._figures.note_definitions(call.caller)
                 if self._around.spawn is None:
-                    await work()
-                else:
-                    self._around.spawn(work)
+                    await self._record_definitions()
+                elif not self._is_recording:
+                    self._is_recording = True
+                    self._around.spawn(self._record_definitions_soon)
 
     async def _answer(self, call: Call) -> Reply:
         if call.tool not in NAMES:
@@ -240,8 +245,6 @@ class Find(Passing[Searched]):
         view = await self._searched_view(searching, query, call.caller)
         found = await searching.search(self._asked(query, view, call.caller))
         carried = await self._carried(view, call.caller)
-        if self._was_listed:
-            self._figures.record_definitions(call.caller, carried)
         self._figures.replied(call.caller, found.tokens.tokens, is_recorded=True)
         self._figures.record_search(call.caller, found, (self._around.clock() - began) * 1000)
         meta: dict[str, Json] = {SAVINGS: self._figures.net(call.caller, carried).to_json()}
@@ -322,9 +325,21 @@ class Find(Passing[Searched]):
             view = await self.inner.view(longest)
         return view
 
-    async def _write_definitions(self, caller: Caller) -> None:
-        """Record at a session's first call what each of its requests carries."""
-        self._figures.record_definitions(caller, await self._carried(await self.inner.view(), caller))
+    async def _record_definitions_soon(self) -> None:
+        """Record the definitions of all requests within a moment, with one entry for each session."""
+        await anyio.sleep(_RECORDING)
+        self._is_recording = False
+        await self._record_definitions()
+
+    async def _record_definitions(self) -> None:
+        """Record what the noted requests carried; at a session's first request, it is counted first."""
+        for caller in self._figures.record_due_definitions():
+            await self._carried(await self.inner.view(), caller)
+            self._figures.record_due_definitions()
+
+    def record_definitions(self) -> None:
+        """Record what requests carried since the last entry, as far as it is counted. To be called at the end."""
+        self._figures.record_due_definitions()
 
     async def _carried(self, view: View, caller: Caller) -> Carried:
         listing = await self._listing(view)
