@@ -9,7 +9,7 @@ import pytest
 
 from approving import load
 from ullage.app.build_gateway import Gateway, open_gateway
-from ullage.app.open_store import forget_uses
+from ullage.app.open_store import forget_learnt
 from ullage.config import Flags, Loaded
 from ullage.gateway import StoredUses
 from ullage.tool import Call, Caller, Reply
@@ -54,7 +54,7 @@ async def test_a_gateway_ranks_by_what_an_earlier_one_was_used_for_until_that_is
         assert await first(gateway) == "talk__echo"
     async with open_gateway(loaded, environment=os.environ) as gateway:
         assert await first(gateway) == "talk__echo"
-    assert await anyio.to_thread.run_sync(forget_uses, loaded.settings) == 1
+    assert await anyio.to_thread.run_sync(forget_learnt, loaded.settings) == (1, 0)
     async with open_gateway(loaded, environment=os.environ) as gateway:
         assert await first(gateway) == "talk__notes"
 

@@ -58,7 +58,9 @@ from ullage.gateway import (
     Reference,
     References,
     ResultRules,
+    ShapeMemory,
     StoredForms,
+    StoredShapes,
     StoredUses,
     StoredVectors,
     Surroundings,
@@ -244,11 +246,12 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searches:
-    """Stored data of the tool search: forms of definitions, embedding vectors and learned uses."""
+    """Stored data of the tool search: forms of definitions, embedding vectors, learned uses and what tools return."""
 
     forms: StoredForms
     vectors: StoredVectors
     learning: Learning | None
+    shapes: ShapeMemory
     embedders: Embedders = field(default_factory=Embedders)
 
     @classmethod
@@ -257,12 +260,14 @@ class Searches:
             forms=StoredForms(database, edition=EDITION),
             vectors=StoredVectors(database),
             learning=None if database is None else Learning(StoredUses(database), spawn),
+            shapes=ShapeMemory(None if database is None else StoredShapes(database), spawn),
         )
 
     async def save(self) -> None:
         """Write what is not yet saved."""
         if self.learning is not None:
             await self.learning.save()
+        await self.shapes.settle()
 
 
 class StoredSurfaces:
@@ -358,6 +363,8 @@ class Kit:
     """Cache around `merge`."""
     vault: Vault
     rules: Callable[[], ResultRules]
+    learns_shapes: Callable[[], bool]
+    """Whether what tools return is learnt from replies."""
     recorder: Recorder
     surfaces: StoredSurfaces
     searches: Searches
@@ -378,6 +385,7 @@ class Kit:
             embedders=self.searches.embedders,
             vectors=self.searches.vectors,
             learning=self.searches.learning,
+            shapes=self.searches.shapes,
             spawn=None if is_preview else self.spawn,
             quiet=QUIET,
             lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
@@ -389,6 +397,7 @@ class Kit:
             meter=meter(),
             reference=reference,
             is_own=self._is_own,
+            shapes=lambda: self.searches.shapes if self.learns_shapes() else None,
         )
         find = Find(budgeted, meter(), find_settings(settings, client), around)
         source: ToolSource = Metered(
@@ -445,6 +454,7 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
         find_budget=chosen.find_budget,
         index=settings.search.index,
         learn=settings.search.learn,
+        shapes=settings.search.shapes,
         join_calls=chosen.join_calls,
         start_wait=chosen.start_wait,
         own=listed,
@@ -671,6 +681,7 @@ class Gateway:
             cached=cached,
             vault=self.vault,
             rules=lambda: self._rules,
+            learns_shapes=lambda: self.settings.search.shapes,
             recorder=self.recorder,
             surfaces=self.surfaces,
             searches=self.searches,

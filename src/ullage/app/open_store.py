@@ -2,8 +2,8 @@
 
 Without a database everything still works; nothing is stored, and a warning says so once.
 
-`forget_uses` deletes learned uses of the principals in the settings: the user of this machine, and the named tokens. A
-running gateway notices within a minute.
+`forget_learnt` deletes learned uses and shapes of the principals in the settings: the user of this machine, and the
+named tokens. A running gateway notices within a minute.
 
 After an upgrade a user may get a notice, once. A migration of the store leaves the notice's name behind; the first
 process that has something to report removes the name and logs the notice. Several processes may start at once, and one
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from ullage.config import Settings
 from ullage.errors import StoreFailed
-from ullage.gateway import Baseline, Baselines, DefinitionChange, Places, Server, StoredUses
+from ullage.gateway import Baseline, Baselines, DefinitionChange, Places, Server, StoredShapes, StoredUses
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.wire import ChildEnvironment, user_name
@@ -29,7 +29,7 @@ from ullage.wire import ChildEnvironment, user_name
 __all__ = [
     "DefinitionReport",
     "ServerDefinitions",
-    "forget_uses",
+    "forget_learnt",
     "open_definitions",
     "open_store",
     "places_of",
@@ -50,14 +50,15 @@ def open_store(url: str, loss: str) -> tuple[Database | None, StoreFailed | None
         return None, error
 
 
-def forget_uses(settings: Settings) -> int:
-    """Delete learned uses; return how many there were.
+def forget_learnt(settings: Settings) -> tuple[int, int]:
+    """Delete learned uses, and what replies taught of what tools return; return how many there were of each.
 
     Blocks. Raises `StoreFailed` if nothing could be deleted.
     """
     database = Database.open(settings.store)
     try:
-        return StoredUses(database).forget([user_name(), *(token.name for token in settings.tokens)])
+        principals = [user_name(), *(token.name for token in settings.tokens)]
+        return StoredUses(database).forget(principals), StoredShapes(database).forget(principals)
     finally:
         database.close()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ullage.app.build_gateway import Gateway
-from ullage.app.open_store import forget_uses
+from ullage.app.open_store import forget_learnt
 from ullage.errors import InvalidArguments
 from ullage.gateway import Explained, signature
 from ullage.search import Document, Hit, Named, Reason, Why, parts, terms
@@ -193,11 +193,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _forget(arguments: argparse.Namespace) -> int:
     if arguments.query:
         raise InvalidArguments("--forget searches for nothing", suggestion="leave the query out: ullage find --forget")
-    forgotten = forget_uses(read(arguments).settings)
+    uses, shapes = forget_learnt(read(arguments).settings)
     if arguments.json:
-        emit_json({"forgotten": forgotten})
+        emit_json({"forgotten": uses, "shapes_forgotten": shapes})
+    elif shapes:
+        emit(f"{how_many(uses, 'use')} and {how_many(shapes, 'shape')} of replies forgotten.")
     else:
-        emit(f"{how_many(forgotten, 'use')} forgotten.")
+        emit(f"{how_many(uses, 'use')} forgotten.")
     return 0
 
 

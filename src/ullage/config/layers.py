@@ -23,6 +23,7 @@ from .permissions import Withheld, folded, names_of, rules_of, within
 from .settings import Budget, ClientProfile, Folders, ProviderSettings, Scope, Token
 
 __all__ = [
+    "OFF_STAYS_OFF",
     "USER_ONLY_SERVER_KEYS",
     "USER_ONLY_VALUES",
     "ClientFile",
@@ -122,14 +123,17 @@ USER_ONLY_SERVER_KEYS = {
     "definition_changes": "it would let changed tools pass unseen",
 }
 """Keys of a server that are never read from a project's file, with the reason."""
+OFF_STAYS_OFF = ("search.learn", "search.shapes")
+"""Keys that any file can switch off, and a project's file cannot switch on."""
 _RESTRICTING_VALUES = ("own.ask", "own.deny", "own.hidden", "results.budget")
 
 
 def restrictions_of(layer: Layer) -> Layer:
     """Return the layer of a pending file: only its restrictions, and none of its problems."""
     values = {key: layer.values[key] for key in _RESTRICTING_VALUES if key in layer.values}
-    if layer.values.get("search.learn") is False:
-        values["search.learn"] = False
+    for key in OFF_STAYS_OFF:
+        if layer.values.get(key) is False:
+            values[key] = False
     disabled = {folded(name) for name, server in layer.servers.items() if server is not None and server.disabled}
     restricting = replace(
         layer.withheld,

@@ -25,7 +25,15 @@ from ullage.options import DatabaseSettings, Rules, Server, ServerResults
 
 from .config_file import Issue
 from .entries import judged
-from .layers import Layer, is_switched_off, lower_budget, restricted_database, restricted_results, restricted_rules
+from .layers import (
+    OFF_STAYS_OFF,
+    Layer,
+    is_switched_off,
+    lower_budget,
+    restricted_database,
+    restricted_results,
+    restricted_rules,
+)
 from .permissions import folded, names_of, narrower, overridden, rules_of, within
 from .settings import (
     BUILT_IN,
@@ -257,7 +265,8 @@ class Combined:
 def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "") -> Combined:
     """Merge all layers, highest first. `store` is the URL of the store if none is set."""
     values, why = _decided(layers)
-    _stay_off("search.learn", layers, values, why)
+    for key in OFF_STAYS_OFF:
+        _stay_off(key, layers, values, why)
     servers, issues = _servers(layers, why)
     databases, notes = _databases(layers, why)
     clients: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)

@@ -171,6 +171,8 @@ class Search:
     """The index used besides the search by words: the static table that ships with Ullage, an encoder, or none."""
     learn: bool = True
     """Whether the tools called after a search are recorded, and later searches ranked by them."""
+    shapes: bool = True
+    """Whether searches show what tools return, and learn it from replies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

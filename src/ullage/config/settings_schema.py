@@ -578,6 +578,13 @@ SEARCH = (
         "words are kept that tools have too; a project's file may switch it off, not on.",
         default="true",
     ),
+    Key(
+        name="shapes",
+        kind=FLAG,
+        means="Show in searches what a tool returns: keys and kinds of values, from its `outputSchema` or learned from "
+        "replies. A project's file may switch it off, not on.",
+        default="true",
+    ),
 )
 RESULTS = (
     Key(

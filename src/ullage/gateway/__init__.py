@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .access_rules import Guarded
     from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
     from .call_cache import Cached
-    from .catalog import Catalogue, Kept, StoredForms, StoredUses, StoredVectors
+    from .catalog import Catalogue, Kept, StoredForms, StoredShapes, StoredUses, StoredVectors
     from .find import (
         EDITION,
         NAMES,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from .merge import Entry, Member, Merge, Missing, View
     from .metering import ASSUMED, META, Metered, OpenCalls, Reference, References, shutting_down
-    from .results import READ, Budgeted, ResultReader, ResultRules, ServerResults, Vault
+    from .results import READ, Budgeted, ResultReader, ResultRules, ServerResults, ShapeMemory, Vault
     from .slim import one_line, signature
     from .tool_source import Introduced, Introduction, Underscored, definition_hash, definition_text, tool_of
 else:
@@ -71,11 +71,13 @@ else:
             "ResultRules": "results",
             "ServerResults": "results",
             "StoredForms": "catalog",
+            "StoredShapes": "catalog",
             "StoredUses": "catalog",
             "StoredVectors": "catalog",
             "Surroundings": "find",
             "TokenMetrics": "find",
             "Underscored": "tool_source",
+            "ShapeMemory": "results",
             "Vault": "results",
             "View": "merge",
             "changed_parts": "baseline",
@@ -130,7 +132,9 @@ __all__ = [
     "Rules",
     "Server",
     "ServerResults",
+    "ShapeMemory",
     "StoredForms",
+    "StoredShapes",
     "StoredUses",
     "StoredVectors",
     "Surroundings",

@@ -343,6 +343,28 @@ def ledger_sums(connection: Connection) -> None:
     connection.execute("DROP TABLE ullage_entries_before")
 
 
+@migration
+def shapes(connection: Connection) -> None:
+    """Create the table that records what each tool returned, by principal: keys and kinds of values."""
+    _create(
+        connection,
+        """
+        CREATE TABLE ullage_shapes (
+            id VARCHAR(64) NOT NULL,
+            principal TEXT NOT NULL,
+            server TEXT NOT NULL,
+            tool TEXT NOT NULL,
+            definition VARCHAR(64) NOT NULL,
+            shape TEXT NOT NULL,
+            last {DOUBLE} NOT NULL,
+            PRIMARY KEY (id)
+        )
+        """,
+        "CREATE INDEX ullage_shapes_of_principal ON ullage_shapes (principal, last)",
+        "CREATE INDEX ix_ullage_shapes_last ON ullage_shapes (last)",
+    )
+
+
 _LEDGER_KINDS = ("definitions", "search", "result", "page", "history", "model")
 _LEDGER_MEASURES = (
     "entries", "errors", "cached", "tokens", "baseline", "saved", "unmeasured", "milliseconds", "input", "output",

@@ -1,4 +1,4 @@
-"""Stores what the search index derives from definitions: tool forms, use counts and vectors.
+"""Stores what the search index derives from definitions and calls: tool forms, use counts, shapes and vectors.
 
 Forms and vectors can be computed again, so a failing database counts as an empty cache, not as an error.
 
@@ -7,6 +7,9 @@ Forms and vectors can be computed again, so a failing database counts as an empt
 `StoredUses` has a row for each need and tool of a principal: the terms of the need, how often, and when last. It is
 bounded in number and age. `ullage.search` decides which needs are similar and what may be stored of a query; the caller
 handles a failing database.
+
+`StoredShapes` has a row for each tool of a principal: what it returns, with the hash of its definition. It is bounded
+in number and age.
 
 `StoredVectors` stores vectors in the rows of their tools, by the server's name and the definition's hash. A tool has
 no vector after either changes, because the transaction that changes a definition clears it.
@@ -22,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 from ullage.errors import StoreFailed
 from ullage.options import MOST_USES
 from ullage.store import Connection, Database, in_list, seconds, storable, upsert
-from ullage.tool import JsonObject
+from ullage.tool import Json, JsonObject
 
 if TYPE_CHECKING:
     from ullage.search import Use, Used
 
-__all__ = ["StoredForms", "StoredUses", "StoredVectors"]
+__all__ = ["StoredForms", "StoredShapes", "StoredUses", "StoredVectors"]
 
 _SAVE = upsert(
     "ullage_forms",
@@ -171,6 +174,75 @@ def _thin_out(connection: Connection, principal: str, *, most: int, oldest: floa
     if doomed:
         listed, values = in_list("id", [row[0] for row in doomed])
         connection.execute(f"DELETE FROM ullage_uses WHERE id IN {listed}", values)
+
+
+_SHAPE_COLUMNS = ("id", "principal", "server", "tool", "definition", "shape", "last")
+_SAVE_SHAPE = upsert(
+    "ullage_shapes",
+    _SHAPE_COLUMNS,
+    key="id",
+    update={name: f"excluded.{name}" for name in ("definition", "shape", "last")},
+)
+_MOST_SHAPES = 2_000
+"""Most shapes kept of one principal."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredShapes:
+    """Store of what tools return. Blocking: to be used from a thread.
+
+    Raises:
+        StoreFailed: From any method, if the database fails.
+    """
+
+    database: Database
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    most: int = _MOST_SHAPES
+
+    def load(self, principal: str) -> dict[tuple[str, str], tuple[str, Json]]:
+        """Return a principal's shapes by server and tool, with the hash of the definition."""
+        query = "SELECT server, tool, definition, shape FROM ullage_shapes WHERE principal = :principal"
+        values = {"principal": json.dumps(principal)}
+        rows = self.database.read(lambda connection: connection.execute(query, values).all())
+        try:
+            return {(json.loads(row[0]), json.loads(row[1])): (row[2], json.loads(row[3])) for row in rows}
+        except ValueError as error:
+            raise StoreFailed("a shape in the database cannot be read") from error
+
+    def save(self, principal: str, tool: tuple[str, str], definition: str, shape: Json) -> None:
+        """Store the shape of a tool, in place of any other of this principal and tool."""
+        now = seconds(self.clock())
+        row = {**_shape_key(principal, tool), "definition": definition, "shape": json.dumps(shape), "last": now}
+
+        def work(connection: Connection) -> None:
+            connection.execute(_SAVE_SHAPE, row)
+            connection.execute("DELETE FROM ullage_shapes WHERE last < :oldest", {"oldest": now - _USES_AGE})
+            doomed = connection.execute(
+                "SELECT id FROM ullage_shapes WHERE principal = :principal ORDER BY last DESC, id "
+                "LIMIT :some OFFSET :most",
+                {"principal": row["principal"], "some": _AT_ONCE, "most": self.most},
+            ).all()
+            if doomed:
+                listed, values = in_list("id", [one[0] for one in doomed])
+                connection.execute(f"DELETE FROM ullage_shapes WHERE id IN {listed}", values)
+
+        self.database.write(work)
+
+    def delete(self, principal: str, tool: tuple[str, str]) -> None:
+        """Delete the shape of a tool."""
+        values = {"id": _shape_key(principal, tool)["id"]}
+        self.database.write(lambda connection: connection.execute("DELETE FROM ullage_shapes WHERE id = :id", values))
+
+    def forget(self, principals: Iterable[str]) -> int:
+        """Delete the shapes of these principals and return how many there were."""
+        listed, values = in_list("principal", map(json.dumps, principals))
+        statement = f"DELETE FROM ullage_shapes WHERE principal IN {listed}"
+        return self.database.write(lambda connection: connection.execute(statement, values).rowcount) if values else 0
+
+
+def _shape_key(principal: str, tool: tuple[str, str]) -> dict[str, str]:
+    said = {"principal": json.dumps(principal), "server": json.dumps(tool[0]), "tool": json.dumps(tool[1])}
+    return {"id": hashlib.sha256("\n".join(said.values()).encode()).hexdigest(), **said}
 
 
 _VECTORS_SAVE = (

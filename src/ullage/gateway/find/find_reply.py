@@ -538,6 +538,8 @@ class About:
     """Whether it must be called with `call_tool_write`."""
     also: tuple[str, ...] = ()
     """Names of other tools that do the same."""
+    returns: str = ""
+    """What it returns, as text; empty if that is not known or not shown."""
 
     @property
     def others(self) -> list[Json]:
@@ -549,18 +551,19 @@ class About:
 def candidate(forms: Forms, about: About, weigh: Weigh, *, baseline: int) -> Candidate:
     """Build all forms of a tool with their costs.
 
-    Every form but the name states whether the tool needs `call_tool_write` and which tools do the same. The
-    definition omits both where it would exceed the baseline with them.
+    Every form but the name states whether the tool needs `call_tool_write` and which tools do the same, definition and
+    signature also what it returns. The definition omits all of it where it would exceed the baseline with it.
     """
     others = about.others
     mark = (f" (also: {', '.join(map(str, others))})" if others else "") + (_WRITES if about.writes else "")
-    beside = (f',"also":{written(others)}' if others else "") + (_VIA if about.writes else "")
+    returns = f',"returns":{written(about.returns)}' if about.returns else ""
+    beside = returns + (f',"also":{written(others)}' if others else "") + (_VIA if about.writes else "")
     definition = f"{forms.definition[:-1]}{beside}}}"
     if beside and weigh(definition).tokens > baseline:
         definition = forms.definition
     return Candidate(
         definition=_piece(definition, weigh),
-        signature=_piece(_marked(forms.signature, mark), weigh),
+        signature=_piece(_marked(forms.signature, f" {about.returns}{mark}" if about.returns else mark), weigh),
         line=_piece(_marked(forms.line, mark), weigh),
         name=_piece(forms.name, weigh),
         named=about.named,

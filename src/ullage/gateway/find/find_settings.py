@@ -18,7 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ullage.invisible_characters import remove_invisible
 from ullage.ledger import Recorder, Unrecorded
@@ -32,6 +32,9 @@ from ..tool_source import Introduction, Spawn
 from .tool_forms import CALL_WRITE, FormsCache, find_tools
 from .tool_index import Embedders, VectorCache
 from .usage_learning import Learning
+
+if TYPE_CHECKING:
+    from ..results import ShapeMemory
 
 __all__ = [
     "Decision",
@@ -139,6 +142,8 @@ class FindSettings:
     """What ranks tools besides their words: a table, an encoder, or nothing."""
     learn: bool = True
     """Whether calls that followed earlier searches affect the ranking."""
+    shapes: bool = True
+    """Whether a search shows what tools return."""
     join_calls: bool = False
     """Whether one `call_tool` takes every tool, as in the original."""
     start_wait: float = 10.0
@@ -173,6 +178,8 @@ class Surroundings:
     """Keeps the embeddings of definitions between starts."""
     learning: Learning | None = None
     """Learns which tools are called after which searches."""
+    shapes: "ShapeMemory | None" = None
+    """Knows what tools return."""
     spawn: Spawn | None = None
     """Runs preparations for searches in the background."""
     quiet: float = 0.0

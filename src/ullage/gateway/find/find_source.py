@@ -267,7 +267,7 @@ class Find(Passing[Searched]):
     def _make_searching(self) -> "Searching":
         from .search_tools import Searching
 
-        return self._made_searching or Searching(self._shelf, self._figures, self._around.learning)
+        return self._made_searching or Searching(self._shelf, self._figures, self._around.learning, self._around.shapes)
 
     def _read(self, arguments: JsonObject) -> "Query":
         from .search_tools import read_query

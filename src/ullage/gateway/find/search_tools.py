@@ -44,6 +44,7 @@ from ..baseline import trust_command
 from ..merge.tool_names import key
 from ..merge.tool_view import Entry, View
 from ..metering import character_limit
+from ..results import ShapeMemory
 from .argument_repair import parsed
 from .find_metrics import Figures
 from .find_reply import LEAST_BUDGET, About, Beside, Candidates, Found, compose
@@ -577,6 +578,8 @@ _MANY = 1_000
 """Tools in a view above which it is ranked in a worker thread, as it always is with an encoder."""
 _STAND_INS = 3
 """Most retries of a search: the encoder may fail, then the table, and an index of either may be built meanwhile."""
+_WITH_SHAPES = 8
+"""Best ranks that are shown with what they return; beyond these, a line is as useful."""
 _SERVERS = 20
 """Most servers listed in the hint of an empty result."""
 
@@ -604,10 +607,13 @@ class Explained:
 class Searching:
     """Runs the searches of one `Find`."""
 
-    def __init__(self, shelf: Shelf, figures: Figures, learning: Learning | None) -> None:
+    def __init__(
+        self, shelf: Shelf, figures: Figures, learning: Learning | None, shapes: ShapeMemory | None = None
+    ) -> None:
         self._shelf = shelf
         self._figures = figures
         self._learning = learning
+        self._shapes = shapes
         self._by_name = Latest[dict[str, Entry]]()
         self._reading = Latest[frozenset[str]]()
         self._candidates = Candidates()
@@ -619,12 +625,22 @@ class Searching:
         hits = [(each, entries[each.listed]) for each in ranked]
         forms = await self._shelf.forms([entry for _, entry in hits])
         baseline = await self._figures.baseline(asked.view, asked.caller)
-        work = partial(self._compose, asked, list(zip(hits, forms, strict=True)), baseline)
+        returns = await self._returns(asked, [entry for _, entry in hits[:_WITH_SHAPES]])
+        work = partial(self._compose, asked, list(zip(hits, forms, strict=True)), baseline, returns)
         # Definitions may be of any length, and their tokens are counted when they are first found.
         letters = sum(len(form.definition) for form in forms)
         found = await anyio.to_thread.run_sync(work) if letters > _LETTERS else work()
         lesson.note(found.text, ranked, entries)
         return found
+
+    async def _returns(self, asked: Asked, entries: Sequence[Entry]) -> dict[str, str]:
+        """Return what these tools return, as texts by their listed names."""
+        shapes, principal = self._shapes, asked.caller.principal
+        if shapes is None or not asked.settings.shapes:
+            return {}
+        await shapes.load(principal)
+        model, weigh = self._figures.model(asked.caller), self._figures.weigh(asked.caller)
+        return {one.listed: shapes.text_of(principal, one, model, lambda text: weigh(text).high) for one in entries}
 
     async def has_match(self, asked: Asked) -> bool:
         """Return whether any tool of the view is near the query."""
@@ -671,14 +687,26 @@ class Searching:
     def _entries(self, view: View) -> dict[str, Entry]:
         return self._by_name.of((view,), lambda: {entry.listed: entry for entry in view.entries})
 
-    def _compose(self, asked: Asked, found: Sequence[tuple[tuple[Ranked, Entry], Forms]], baseline: int) -> Found:
+    def _compose(
+        self,
+        asked: Asked,
+        found: Sequence[tuple[tuple[Ranked, Entry], Forms]],
+        baseline: int,
+        returns: Mapping[str, str],
+    ) -> Found:
         weigh, doors = self._figures.weigh(asked.caller), not asked.settings.join_calls
         known = self._candidates.of_model(self._figures.model(asked.caller), baseline)
         reading = self._reading.of((asked.view,), lambda: _readers(asked.view))
         candidates = [
             known(
                 form,
-                About(named=each.named, near=each.near, writes=(doors and each.listed not in reading), also=each.also),
+                About(
+                    named=each.named,
+                    near=each.near,
+                    writes=doors and each.listed not in reading,
+                    also=each.also,
+                    returns=returns.get(each.listed, ""),
+                ),
                 weigh,
             )
             for (each, _), form in found

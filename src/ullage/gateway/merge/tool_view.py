@@ -13,7 +13,7 @@ from typing import Protocol, TypeGuard
 
 from ullage.errors import Denied, SourceFailed, Unavailable, UnknownTool
 from ullage.options import Access, Rules
-from ullage.tool import Listing, Tool, ToolSource
+from ullage.tool import JsonObject, Listing, Tool, ToolSource
 
 from ..baseline import DefinitionChange, tool_changed
 from ..sanitize import sanitize_tool
@@ -153,6 +153,8 @@ class Entry:
     """Set where the definition differs from the accepted one; `tool` then has only the name."""
     originals: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names and values of the schema that hold invisible characters, by the escaped form a model is shown."""
+    declared: JsonObject | None = None
+    """The `outputSchema` that the server declares, where `tool` is listed without it."""
 
     @property
     def server(self) -> str:

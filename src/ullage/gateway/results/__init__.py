@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .result_budget import BUDGET, READ, Budgeted, Holdable
     from .result_query import TableQuery
     from .result_store import Vault
+    from .shape_memory import ShapeMemory
 else:
     __getattr__ = import_on_use(
         __name__,
@@ -19,6 +20,7 @@ else:
             "Holdable": "result_budget",
             "READ": "result_budget",
             "ResultReader": "read_result",
+            "ShapeMemory": "shape_memory",
             "TableQuery": "result_query",
             "Vault": "result_store",
         },
@@ -33,6 +35,7 @@ __all__ = [
     "ResultReader",
     "ResultRules",
     "ServerResults",
+    "ShapeMemory",
     "TableQuery",
     "Vault",
 ]

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ullage.options import Handling, ResultRules
 from ullage.tokens import Count, Meter, Method, Steps, drain, patiently
@@ -24,6 +24,9 @@ from ..slim.schema_walk import is_small
 from ..tool_source import Passing, definition_hash, revision_of
 from .held_result import Held, Scale, contents, is_recodable
 from .result_store import NotStored, Vault
+
+if TYPE_CHECKING:
+    from .shape_memory import ShapeMemory
 
 __all__ = ["BUDGET", "READ", "Budgeted", "Holdable"]
 
@@ -97,6 +100,8 @@ class Budgeted(Passing[Holdable]):
     reference: Callable[[Caller], Reference]
     is_own: Callable[[str], bool] = lambda server: server == "ullage"
     """Whether a server is part of Ullage; its tools may take a budget as an argument."""
+    shapes: Callable[[], "ShapeMemory | None"] = lambda: None
+    """Returns what learns from replies what tools return; None where nothing is to be learnt."""
     _seen: tuple[View, ResultRules, View] | None = field(default=None, repr=False)
     """The last inner view, its rules, and the view derived from them."""
 
@@ -117,6 +122,8 @@ class Budgeted(Passing[Holdable]):
         reply = await self.inner.call(call)
         origin = reply.origin or Origin("", call.tool)
         is_own = self.is_own(origin.server)
+        if not is_own and reply.needs is None and (shapes := self.shapes()) is not None:
+            shapes.observe(call.caller.principal, reply, self._definition)
         if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
             return reply
         limit = character_limit(call.caller)
@@ -146,6 +153,13 @@ class Budgeted(Passing[Holdable]):
 
     async def close(self) -> None:
         await self.inner.close()
+
+    async def _definition(self, origin: Origin) -> Tool | None:
+        """Return the definition of a server's tool under its own name; None if it is not listed."""
+        view = await self.inner.view()
+        found = (one for one in view.entries if one.original == origin.tool and one.server == origin.server)
+        entry = next(found, None)
+        return None if entry is None else replace(entry.tool, name=entry.original)
 
     def _cut(self, reply: Reply, settled: Reply, held: "_Holding") -> Reply:
         """Store a reply and return what fits of it. Runs in a thread."""
@@ -255,4 +269,4 @@ def _promising(view: View, rules: ResultRules) -> View:
 def _promised(entry: Entry, *, rules: ResultRules) -> Entry:
     if entry.tool.output_schema is None or rules.handling(Origin(entry.server, entry.original)).is_whole:
         return entry
-    return replace(entry, tool=replace(entry.tool, output_schema=None))
+    return replace(entry, tool=replace(entry.tool, output_schema=None), declared=entry.tool.output_schema)
