@@ -162,7 +162,7 @@ class UnknownHandle(BadInput):
 
 
 class OverBudget(BadInput):
-    """A call would spend more than the user allows."""
+    """A call would spend more than the user allows, or its whole result is larger than that."""
 
     code = "OVER_BUDGET"
 

@@ -108,6 +108,8 @@ class Handling:
     """Maximum tokens of a reply; None for no limit."""
     encode: bool
     """Whether JSON tables are written as the cheapest lossless text."""
+    is_for_program: bool = False
+    """Whether the caller asked for the whole reply, which a program reads: it is passed on unchanged or refused."""
 
     def limited(self, most: int | None) -> "Handling":
         """Return a copy with at most `most` tokens; None adds no limit."""
@@ -117,6 +119,11 @@ class Handling:
     def is_whole(self) -> bool:
         """Whether the reply is passed on unchanged, so that the tool's outputSchema can be kept."""
         return self.budget is None and not self.encode
+
+    @property
+    def keeps_structure(self) -> bool:
+        """Whether a reply has its structured content wherever the tool's outputSchema requires it."""
+        return self.is_whole or self.is_for_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +154,8 @@ class ResultRules:
     budget: int = 10_000
     """Tokens of any result without a setting of its own; 0 for no limit."""
     encode: bool = True
+    ceiling: int = 0
+    """Tokens that no result exceeds, whatever a request, a client's profile or a server's settings say; 0 for none."""
     servers: Mapping[str, ServerResults] = field(default_factory=dict[str, ServerResults])
     _known: dict[ToolOrigin, Handling] = field(
         default_factory=dict[ToolOrigin, Handling], init=False, repr=False, compare=False
@@ -158,7 +167,8 @@ class ResultRules:
 
         Args:
             origin: The server and the tool that the result came from.
-            asked: The caller's own budget for this call, in tokens; replaces the configured one. None for none.
+            asked: The caller's own budget for this call, in tokens; replaces the configured one. 0 for the whole
+                reply as the source sent it, None for no budget of its own.
         """
         if asked is not None:
             return self._handling(origin, asked)
@@ -171,11 +181,16 @@ class ResultRules:
 
     def _handling(self, origin: ToolOrigin, asked: int | None) -> Handling:
         server = self.servers.get(origin.server, _NOTHING)
-        if any(fnmatchcase(origin.tool, pattern) for pattern in server.whole):
-            return Handling(budget=asked or None, encode=False)
-        set_here = _first(origin.tool, server.budgets)
-        budget = next(one for one in (asked, set_here, server.budget, self.budget) if one is not None)
-        return Handling(budget=budget or None, encode=self.encode if server.encode is None else server.encode)
+        if asked == 0:
+            handling = Handling(budget=None, encode=False, is_for_program=True)
+        elif any(fnmatchcase(origin.tool, pattern) for pattern in server.whole):
+            handling = Handling(budget=asked, encode=False)
+        else:
+            set_here = _first(origin.tool, server.budgets)
+            budget = next(one for one in (asked, set_here, server.budget, self.budget) if one is not None)
+            encode = self.encode if server.encode is None else server.encode
+            handling = Handling(budget=budget or None, encode=encode)
+        return handling.limited(self.ceiling or None)
 
     def cached_for(self, origin: ToolOrigin) -> float:
         """Return the seconds for which results are cached; 0 for none."""

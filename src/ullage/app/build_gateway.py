@@ -363,6 +363,8 @@ class Kit:
     """Cache around `merge`."""
     vault: Vault
     rules: Callable[[], ResultRules]
+    whole: Callable[[], tuple[str, ...]]
+    """The tools whose results the client gets as their source sent them."""
     learns_shapes: Callable[[], bool]
     """Whether what tools return is learnt from replies."""
     recorder: Recorder
@@ -397,6 +399,7 @@ class Kit:
             meter=meter(),
             reference=reference,
             is_own=self._is_own,
+            whole=self.whole,
             shapes=lambda: self.searches.shapes if self.learns_shapes() else None,
         )
         find = Find(budgeted, meter(), find_settings(settings, client), around)
@@ -455,6 +458,7 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
         index=settings.search.index,
         learn=settings.search.learn,
         shapes=settings.search.shapes,
+        whole=settings.whole_for(client),
         join_calls=chosen.join_calls,
         start_wait=chosen.start_wait,
         own=listed,
@@ -681,6 +685,7 @@ class Gateway:
             cached=cached,
             vault=self.vault,
             rules=lambda: self._rules,
+            whole=lambda: self.settings.whole_for(client),
             learns_shapes=lambda: self.settings.search.shapes,
             recorder=self.recorder,
             surfaces=self.surfaces,

@@ -114,6 +114,7 @@ USER_ONLY_VALUES = {
     "delegate.file_roots": "it decides which of your files are sent to a model",
     "delegate.project_keys": "it decides which of your variables a project may send",
     "gateway.join_calls": "it would let a client's approval of reading stand for writing",
+    "results.ceiling": "it is your limit on the results of all your projects",
     "results.keep_hours": "results of all your projects share one store",
     "results.keep_megabytes": "results of all your projects share one store",
 }

@@ -422,7 +422,7 @@ _SHOWN_ELSEWHERE = {
     "sources": {"database"},
     "retrieve": {"folders", "files"},
     "providers": {"base_url", "key_env"},
-    "clients": {"model", "window", "mode", "underscore_names"},
+    "clients": {"model", "window", "mode", "underscore_names", "whole"},
 }
 """Keys of named tables that have a line of their own."""
 # fmt: on

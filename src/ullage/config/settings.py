@@ -183,6 +183,8 @@ class Results:
     """Tokens of any result without a setting of its own; 0 for no limit."""
     encode: bool = True
     """Whether JSON tables are written as the cheapest lossless text."""
+    ceiling: int = 0
+    """Tokens that no result exceeds, whatever a request or a client's profile says; 0 for no such limit."""
     keep_hours: float = 24.0
     """Time for which a result that was cut can be read by its handle."""
     keep_megabytes: float = 200.0
@@ -199,6 +201,9 @@ class ClientProfile:
     underscore_names: bool | None = None
     groups: tuple[str, ...] | None = None
     """The groups of servers that the client sees; None for every server."""
+    whole: tuple[str, ...] | None = None
+    """Tools, by listed names or patterns, whose results it gets as their source sent them, with structured content;
+    None for no tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,13 +272,15 @@ class Settings:
         delegate = (self.delegate_name,) if self.delegate.is_wanted else ()
         own = (*(one.name for one in (*self.databases, *self.retrieves)), *delegate)
         servers = {**self.handling, **{name: ServerResults(encode=False) for name in own}}
-        return ResultRules(budget=self.results.budget, encode=self.results.encode, servers=servers)
+        results = self.results
+        return ResultRules(budget=results.budget, encode=results.encode, ceiling=results.ceiling, servers=servers)
 
     @property
     def may_cut(self) -> bool:
         """Whether any result may be cut or rewritten."""
         budgets = [
             self.results.budget,
+            self.results.ceiling,
             *(n for one in self.handling.values() for n in (one.budget, *one.budgets.values())),
         ]
         return self.results.encode or any(budgets)
@@ -290,6 +297,11 @@ class Settings:
         if profile is None or profile.groups is None:
             return None
         return frozenset(server for group in profile.groups for server in self.groups.get(group, ()))
+
+    def whole_for(self, client: str | None) -> tuple[str, ...]:
+        """Return the tools, by names or patterns, whose results a client gets whole."""
+        profile = self.clients.get(client or "")
+        return () if profile is None else profile.whole or ()
 
     def gateway_for(self, client: str | None) -> Gateway:
         """Return the gateway's settings for a client: its profile, if it has one, over the settings of all clients.

@@ -600,6 +600,13 @@ RESULTS = (
         default="true",
     ),
     Key(
+        name="ceiling",
+        kind=BUDGET,
+        means="Tokens that no result exceeds, whatever a request, `whole` or another budget says. A whole result over "
+        "it is refused with its handle. For the user's own file; 0 for none.",
+        default="0",
+    ),
+    Key(
         name="keep_hours",
         kind=AMOUNT,
         means="Hours for which a result that was cut can be read by its handle.",
@@ -758,6 +765,13 @@ CLIENT = (
         default="that of `[gateway]`",
     ),
     Key(name="underscore_names", kind=FLAG, means="As in `[gateway]`.", default="that of `[gateway]`"),
+    Key(
+        name="whole",
+        kind=INHERITED,
+        means="For a client that runs programs: tools, by listed name or pattern, whose results are neither cut nor "
+        "written otherwise and keep their structured content; `true` for all.",
+        default="false",
+    ),
 )
 STORE_KEYS = (
     Key(

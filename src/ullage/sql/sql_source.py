@@ -10,7 +10,7 @@ The resources are `sql://NAME/schema` for the whole schema and `sql://NAME/table
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -94,6 +94,7 @@ def _tables(name: str) -> str:
 
 
 _META = "dev.ullage/meta"
+_BUDGET = "dev.ullage/budget"
 _SMALL = 200
 """Values up to which an answer is formatted at once; a larger one is formatted in a thread."""
 
@@ -170,6 +171,9 @@ class SqlSource:
         limit, budget = self.settings.limits.rows, self.settings.max_tokens
         read = read_query if tool.name == "query" else read_original_query
         asked = read(tool, call.arguments, limit=limit, budget=budget)
+        if tool.name == "query" and call.meta.get(_BUDGET) == 0 and "format" not in call.arguments:
+            # The whole result is asked for, for a program, which reads JSON.
+            asked = replace(asked, format="json")
         given = await self._asking.ask(asked.sql, asked.rows, call)
         shaped = await self._shaped(given.answer, asked, call)
         data: dict[str, Json] = {

@@ -18,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ullage.invisible_characters import remove_invisible
@@ -29,7 +30,7 @@ from ..merge.tool_view import Entry, Member, Missing, View
 from ..metering import ASSUMED, Reference
 from ..slim.schema_walk import first_sentence
 from ..tool_source import Introduction, Spawn
-from .tool_forms import CALL_WRITE, FormsCache, find_tools
+from .tool_forms import CALL_WRITE, FIND, FormsCache, find_tools
 from .tool_index import Embedders, VectorCache
 from .usage_learning import Learning
 
@@ -144,6 +145,9 @@ class FindSettings:
     """Whether calls that followed earlier searches affect the ranking."""
     shapes: bool = True
     """Whether a search shows what tools return."""
+    whole: tuple[str, ...] = ()
+    """Tools, by listed names or patterns, that are listed with an `outputSchema` because the client gets their results
+    whole."""
     join_calls: bool = False
     """Whether one `call_tool` takes every tool, as in the original."""
     start_wait: float = 10.0
@@ -382,7 +386,9 @@ def listed_own(settings: FindSettings) -> tuple[Tool, ...]:
     rules = settings.own
     return tuple(
         tool
-        for tool in find_tools(join_calls=settings.join_calls)
+        for tool in find_tools(
+            join_calls=settings.join_calls, is_typed=any(fnmatchcase(FIND.name, one) for one in settings.whole)
+        )
         if rules.access(tool.name) != "deny" and not rules.is_hidden(tool.name)
     )
 

@@ -199,6 +199,24 @@ NAMES = FIND_NAMES
 """Names reserved for these tools."""
 
 
-def find_tools(*, join_calls: bool) -> tuple[Tool, ...]:
-    """Return the tools to list; with `join_calls`, one `call_tool` for every tool."""
-    return (FIND, CALL_ANY) if join_calls else (FIND, CALL, CALL_WRITE)
+_FOUND: dict[str, Json] = {
+    "type": "object",
+    "properties": {
+        "tools": {"type": "array", "items": {"type": "object"}},
+        "more": {"type": "array", "items": {"type": "string"}},
+        "token_metrics": {"type": "object"},
+    },
+    "required": ["tools", "more", "token_metrics"],
+}
+"""The `outputSchema` of `find_tool`, listed to clients that run programs."""
+
+
+def find_tools(*, join_calls: bool, is_typed: bool = False) -> tuple[Tool, ...]:
+    """Return the tools to list.
+
+    Args:
+        join_calls: One `call_tool` for every tool.
+        is_typed: With `outputSchema`, where the reply has a fixed structure.
+    """
+    find = replace(FIND, output_schema=_FOUND) if is_typed else FIND
+    return (find, CALL_ANY) if join_calls else (find, CALL, CALL_WRITE)

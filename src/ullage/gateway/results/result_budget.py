@@ -11,17 +11,20 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
+import anyio.to_thread
+
+from ullage.errors import OverBudget
 from ullage.options import Handling, ResultRules
 from ullage.tokens import Count, Meter, Method, Steps, drain, patiently
-from ullage.tool import Call, Caller, Json, Listener, Listing, Origin, Reply, Tool
+from ullage.tool import Call, Caller, Json, Listener, Listing, Origin, Reply, Structured, Tool
 
 from ..merge.tool_view import Entry, View
-from ..metering import ACCOUNT, Reference, Unwritten, character_limit, shown, weighed
+from ..metering import ACCOUNT, META, Reference, Unwritten, character_limit, shown, weighed
 from ..slim.schema_walk import is_small
-from ..tool_source import Passing, definition_hash, revision_of
+from ..tool_source import Passing, definition_hash, failed, revision_of
 from .held_result import Held, Scale, contents, is_recodable
 from .result_store import NotStored, Vault
 
@@ -100,10 +103,12 @@ class Budgeted(Passing[Holdable]):
     reference: Callable[[Caller], Reference]
     is_own: Callable[[str], bool] = lambda server: server == "ullage"
     """Whether a server is part of Ullage; its tools may take a budget as an argument."""
+    whole: Callable[[], tuple[str, ...]] = tuple[str, ...]
+    """Returns the tools, by listed names or patterns, whose results this client gets as their source sent them."""
     shapes: Callable[[], "ShapeMemory | None"] = lambda: None
     """Returns what learns from replies what tools return; None where nothing is to be learnt."""
-    _seen: tuple[View, ResultRules, View] | None = field(default=None, repr=False)
-    """The last inner view, its rules, and the view derived from them."""
+    _seen: tuple[View, ResultRules, tuple[str, ...], View] | None = field(default=None, repr=False)
+    """The last inner view, its rules, the client's whole tools, and the view derived from them."""
 
     async def tools(self) -> Listing:
         tools = (await self.view()).listing.tools
@@ -112,13 +117,16 @@ class Budgeted(Passing[Holdable]):
     async def view(self, wait: float = 0.0) -> View:
         """Return the view, with an `outputSchema` only for tools whose results are never shortened: a shortened
         result would not satisfy it."""
-        view, rules = await self.inner.view(wait), self.rules()
-        if self._seen is None or self._seen[0] is not view or self._seen[1] is not rules:
-            self._seen = view, rules, _promising(view, rules)
-        return self._seen[2]
+        view, rules, whole = await self.inner.view(wait), self.rules(), self.whole()
+        seen = self._seen
+        if seen is None or seen[0] is not view or seen[1] is not rules or seen[2] != whole:
+            seen = self._seen = view, rules, whole, _promising(view, rules, whole)
+        return seen[3]
 
     async def call(self, call: Call) -> Reply:
         """Run a call and shorten its result to the budget, storing the whole."""
+        if whole := self.whole():
+            call = _asking_for_whole(call, whole)
         reply = await self.inner.call(call)
         origin = reply.origin or Origin("", call.tool)
         is_own = self.is_own(origin.server)
@@ -127,12 +135,11 @@ class Budgeted(Passing[Holdable]):
         if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
             return reply
         limit = character_limit(call.caller)
-        # The caller's own budget: beside the call, or among the arguments of Ullage's own tools.
-        said = [call.meta.get(BUDGET), *([call.arguments.get(_OWN_BUDGET)] if is_own else [])]
-        asked = next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
-        handling = self.rules().handling(origin, asked).limited(limit)
+        handling = self.rules().handling(origin, _asked(call, is_own=is_own)).limited(limit)
         if reply.json_lists is not None:
             handling = replace(handling, encode=False)
+        if handling.is_for_program and is_own:
+            reply = await _with_structure(reply)
         size = _size(reply)
         if handling.is_whole or (size is not None and _is_small(reply, size, handling)):
             return reply
@@ -146,6 +153,8 @@ class Budgeted(Passing[Holdable]):
                 return reply
             return _accounted(settled, await patiently(weighed(reply, self.meter, counted_as)))
         held = _Holding(principal=call.caller.principal, origin=origin, scale=scale, handling=handling)
+        if handling.is_for_program and limit is None:
+            return await self.vault.aside(lambda: self._refuse(reply, held))
         return await self.vault.aside(lambda: self._cut(reply, settled, held))
 
     def watch(self, listener: Listener) -> Callable[[], None]:
@@ -179,6 +188,28 @@ class Budgeted(Passing[Holdable]):
         if reply.json_lists is not None:
             return _accounted(drain(cut_json(reply, handle, held.scale, held.handling.budget or 0)), baseline)
         return _accounted(drain(cut(reply, found, handle, held.scale, held.handling)), baseline)
+
+    def _refuse(self, reply: Reply, held: "_Holding") -> Reply:
+        """Store a whole reply over the user's ceiling, and return an error with its handle: a program could not tell
+        a part of it from the whole. Runs in a thread."""
+        parts = tuple(content.part for content in drain(contents(reply)))
+        origin, ceiling = held.origin, held.handling.budget
+        tokens = _whole_weight(reply, [part.text for part in parts], self.meter, held.scale.model)
+        how = "Ask for less, or lift `results.ceiling` in the user's ullage.toml."
+        try:
+            kept = Held(principal=held.principal, server=origin.server, tool=origin.tool, parts=parts)
+            handle = self.vault.keep(kept)
+            how = f'Read it in parts: read_result(handle="{handle}", …). {how}'
+        except NotStored:
+            handle = ""
+        error = OverBudget(
+            f"the whole result has {tokens.tokens:,} tokens, more than the {ceiling:,} that the user allows",
+            suggestion=how,
+            options=(handle,) if handle else (),
+        )
+        refused = failed(error)
+        meta: dict[str, Json] = {**refused.meta, **({META: {"handle": handle}} if handle else {})}
+        return _accounted(replace(refused, origin=origin, meta=meta), tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,15 +289,46 @@ def _settled(reply: Reply, handling: Handling, scale: Scale) -> Steps[tuple[Repl
     return settled, fits
 
 
-def _promising(view: View, rules: ResultRules) -> View:
-    entries = tuple(map(partial(_promised, rules=rules), view.entries))
+def _promising(view: View, rules: ResultRules, whole: tuple[str, ...]) -> View:
+    entries = tuple(_promised(entry, rules, whole) for entry in view.entries)
     changed = [entry.listed for entry, before in zip(entries, view.entries, strict=True) if entry is not before]
     if not changed:
         return view
     return replace(view, entries=entries, revision=revision_of([view.revision, json.dumps(changed)]))
 
 
-def _promised(entry: Entry, *, rules: ResultRules) -> Entry:
-    if entry.tool.output_schema is None or rules.handling(Origin(entry.server, entry.original)).is_whole:
+def _promised(entry: Entry, rules: ResultRules, whole: tuple[str, ...]) -> Entry:
+    if entry.tool.output_schema is None or _matches(entry.listed, whole):
+        return entry
+    if rules.handling(Origin(entry.server, entry.original)).keeps_structure:
         return entry
     return replace(entry, tool=replace(entry.tool, output_schema=None), declared=entry.tool.output_schema)
+
+
+def _asked(call: Call, *, is_own: bool) -> int | None:
+    """Return the caller's own budget: beside the call, or among the arguments of Ullage's own tools."""
+    said = [call.meta.get(BUDGET), *([call.arguments.get(_OWN_BUDGET)] if is_own else [])]
+    return next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
+
+
+def _asking_for_whole(call: Call, whole: tuple[str, ...]) -> Call:
+    """Return the call with a budget of 0, where the client gets the tool's results whole and names no budget itself."""
+    has_budget = BUDGET in call.meta or _OWN_BUDGET in call.arguments
+    return call if has_budget or not _matches(call.tool, whole) else replace(call, meta={**call.meta, BUDGET: 0})
+
+
+def _matches(listed: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(listed, pattern) for pattern in patterns)
+
+
+async def _with_structure(reply: Reply) -> Reply:
+    """Return a reply of Ullage's own whose text is a JSON object with that object as structured content, as programs
+    read it."""
+    text = str(reply.content[0].get("text", "")) if len(reply.content) == 1 else ""
+    if reply.structured is not None or reply.is_error or text[:1] != "{":
+        return reply
+    try:
+        value: Json = await anyio.to_thread.run_sync(json.loads, text) if len(text) > _LONG else json.loads(text)
+    except (ValueError, RecursionError):
+        return reply
+    return replace(reply, structured=Structured(value)) if isinstance(value, dict) else reply
