@@ -16,6 +16,8 @@ REQUIREMENTS = {
     "U:ledger": "Definitions, searches, results, history and model calls are written to one ledger with what was saved.",
     "U:usage": "Usage and the status line say what was spent and saved, from the ledger and other programs' logs, each call once.",
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
+    "U:shapes": "A search shows what a tool returns, from its schema or learned from replies: keys and types, never a value, never across principals.",
+    "U:whole": "A client that runs programs gets results whole, with structured content, still metered.",
     "U:join": "SQL on a held result may name other handles of the same principal as tables, and nobody else's.",
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",
     "U:project": "Settings found in a project only restrict until this user approved their exact content; some keys never come from one.",
