@@ -39,6 +39,7 @@ import pytest
 
 FLOOR = 0.95
 PROCESSES = 2
+LEAST_SECONDS, SLOWER = 10, 5  # limit of a test against a mutant: seconds, and times what it took unmutated
 GRACE = 30  # seconds after the end of the run in which the last mutants are judged
 POOL = 100  # mutants among which the sample of an id is chosen: those of its nearest functions
 LEAST = 0.5  # how near a function must be to an id, as a share of the nearest function and of its nearest id
@@ -100,7 +101,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 EMPTY: dict[str, str] = {"str": "''", "int": "0", "float": "0.0", "list": "[]", "tuple": "()", "dict": "{}"}
 # Text that a program compares or looks up: a key, a code, a name. Anything with a space is wording.
 KEY = re.compile(r"[A-Za-z_$][\w$./:-]+")
-LARGE = 64  # from here on a number is a measure, and one more or less is no other behaviour: it is scaled
+LARGE = 16  # from here on a number is a measure, and one more or less is no other behaviour: it is scaled
 # Calls whose removal or arguments no test of behaviour can see.
 UNSEEN_CALLS = re.compile(r"^(log|logger|logging|warnings|print|_log)$")
 UNSEEN_METHODS = frozenset(
@@ -512,7 +513,7 @@ class Forks:
                     _kill_group(child)
                     if late:
                         os.waitpid(child, 0)
-                    outcomes: dict[int, Outcome] = {0: "survived", 3: "invalid"}
+                    outcomes: dict[int, Outcome] = {0: "survived", 3: "invalid", -signal.SIGALRM: "timeout"}
                     done("timeout" if late else outcomes.get(os.waitstatus_to_exitcode(status), "killed"), folder)
                     shutil.rmtree(folder, ignore_errors=True)
                     del self.running[child]
@@ -583,6 +584,9 @@ class Claims:
             self.reports.failed = self.reports.skipped = False
             if meter is not None:
                 meter.switch_context(item.nodeid)
+            elif item.nodeid in self.traced:
+                # The signal ends the process: a mutant that never ends costs one test's limit, not that of all.
+                signal.setitimer(signal.ITIMER_REAL, LEAST_SECONDS + SLOWER * self.traced[item.nodeid].seconds)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             yield item
 
@@ -642,7 +646,7 @@ class Claims:
                 tests = sorted(index.judges(module, mutant, claims[name]), key=lambda test: passing[test].seconds)
 
                 shown = f"{name}  {module.name} {mutant}"
-                limit = 10 + 5 * sum(passing[test].seconds for test in tests)
+                limit = LEAST_SECONDS + SLOWER * sum(passing[test].seconds for test in tests)
                 left = end + GRACE - time.monotonic()
 
                 def done(
@@ -697,17 +701,16 @@ class ExecutionIndex:
             for path, lines in each.lines.items():
                 for line in lines:
                     self.lines[path, line].add(test)
+        self.spans: dict[tuple[str, str], range] = {}  # path and function: lines
         for path in {path for path, _ in self.lines if path in modules}:
             module = modules[path]
             for function, first, last in _functions(module.tree):
+                self.spans[path, function] = range(first, last + 1)
                 for line in range(first, last + 1):
                     self.tests[path, function] |= self.lines.get((path, line), set())
             self.class_tests(path, module)
-        self.nearest = {
-            place: max(self.nearness(place, each) for each in claims.values())
-            for place, found in self.tests.items()
-            if found
-        }
+        self.nearness = self.measure_nearness()
+        self.nearest = {place: max(each.values()) for place, each in self.nearness.items() if each}
 
     def class_tests(self, path: str, module: Module) -> None:
         """A dataclass counts as executed by the tests that execute a method of it."""
@@ -722,7 +725,7 @@ class ExecutionIndex:
         Lines that only the claims of other ids execute are left to those.
         """
         mine = self.claims[name]
-        near = {place: self.nearness(place, mine) for place, tests in self.tests.items() if tests & mine}
+        near = {place: each[name] for place, each in self.nearness.items() if name in each}
         own = {place: each for place, each in near.items() if each >= LEAST * self.nearest[place]} or near
         pool: list[tuple[Module, Mutant]] = []
         for place in sorted(own, key=lambda each: (-own[each], each)):
@@ -736,9 +739,31 @@ class ExecutionIndex:
         random.Random(f"{options.seed} {name}").shuffle(pool)
         return pool[: options.per_id]
 
-    def nearness(self, place: tuple[str, str], claims: set[str]) -> float:
-        """How nearly the tests that execute a function are the claims of an id (Dice's coefficient, 0 to 1)."""
-        return 2 * len(self.tests[place] & claims) / (len(self.tests[place]) + len(claims))
+    def measure_nearness(self) -> dict[tuple[str, str], dict[str, float]]:
+        """How nearly the tests that execute a function are the claims of an id, by place and id.
+
+        Dice's coefficient, 0 to 1, of the function or of that line of it where it is greatest: a rule that everything
+        passes through belongs to the claims that break it. A test with many parameters is one test here.
+        """
+        claims = {name: {_test_function(test) for test in tests} for name, tests in self.claims.items()}
+        ids: dict[str, list[str]] = defaultdict(list)
+        for name, tests in claims.items():
+            for test in tests:
+                ids[test].append(name)
+        found: dict[tuple[str, str], dict[str, float]] = {}
+        for place, tests in self.tests.items():
+            groups = [tests]
+            for line in self.spans.get(place, ()):
+                group = self.lines.get((place[0], line))
+                if group and group != groups[-1]:
+                    groups.append(group)
+            nearest = found[place] = dict[str, float]()
+            for group in groups:
+                functions = {_test_function(test) for test in group}
+                for name, shared in Counter(name for test in functions for name in ids[test]).items():
+                    dice = 2 * shared / (len(functions) + len(claims[name]))
+                    nearest[name] = max(dice, nearest.get(name, 0.0))
+        return found
 
     def line_tests(self, path: str, mutant: Mutant) -> set[str]:
         return set[str]().union(*(self.lines.get((path, line), set()) for line in mutant.lines))
@@ -760,6 +785,11 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
                 yield prefix + node.name, node.body[0].lineno, node.end_lineno or node.body[-1].lineno
 
     return walk(tree, "")
+
+
+def _test_function(name: str) -> str:
+    """The id of a test without its parameters."""
+    return name.partition("[")[0]
 
 
 def judged(outcome: Outcome, *, is_cut: bool) -> Outcome:

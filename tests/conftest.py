@@ -13,8 +13,10 @@ settings.register_profile(
     "house", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.register_profile("thorough", max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# For mutants, where it is enough that an example fails: a smaller one is not looked for.
-settings.register_profile("claims", settings.get_profile("house"), phases=[Phase.explicit, Phase.generate])
+# For mutants, where it is enough that an example fails: a smaller one is not looked for, and few are tried.
+settings.register_profile(
+    "claims", settings.get_profile("house"), max_examples=25, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 # A shell that runs the tests in the background has them ignore SIGINT, and every process that a test starts as well.

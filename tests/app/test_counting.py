@@ -32,6 +32,24 @@ def test_what_is_no_string_is_told_so(ask: Callable[[Any], object], value: objec
     assert caught.value.suggestion
 
 
+@pytest.mark.requirement("S3:default-model", "S3:empty")
+def test_the_empty_text_is_nothing_and_what_is_no_text_is_not_taken_for_it():
+    assert count("").tokens == 0
+    assert count("", "claude").tokens == 0
+    for value in (None, b"", [], ()):
+        with pytest.raises(InvalidArguments, match=r"^`text` must be a string, not "):
+            count(value)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidArguments, match=r"^`model` must be a string, not NoneType"):
+        count("", None)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.requirement("S3:default-model")
+@pytest.mark.parametrize("text", ["Hello, world!", "Olá, mundo! Fim da tradução.", "안녕하세요"])
+def test_without_a_model_gpt_4_is_counted_for(text: str):
+    assert count(text) == count(text, "gpt-4")
+    assert count("안녕하세요") != count("안녕하세요", "gpt-4o")
+
+
 @pytest.mark.parametrize("value", [b"Hi", object()])
 def test_a_body_that_is_no_json_is_told_so(value: object):
     with pytest.raises(UnreadableRequest, match="is no JSON: Object of type") as caught:

@@ -80,14 +80,14 @@ def test_cache_prices_are_understood_as_json_writes_them():
     assert read_options({"cachePrices": {"read": 0.5, "write": 1}}).cache_prices == CachePrices(read=0.5, write=1)
 
 
-@pytest.mark.requirement("S2:options", "S2:money", "S2:compact:when")
+@pytest.mark.requirement("S2:options", "S2:money")
 def test_without_prices_those_of_a_cache_of_five_minutes_are_used():
     prices = CachePrices()
     assert (prices.read, prices.write, prices.output, prices.lifetime) == (0.1, 1.25, 5.0, 300.0)
     assert DEFAULTS.cache_prices in (None, prices)
 
 
-@pytest.mark.requirement("S2:options", "S2:money", "S2:compact:when")
+@pytest.mark.requirement("S2:options", "S2:money")
 @pytest.mark.parametrize("name", ["read", "write", "output", "lifetime"])
 @pytest.mark.parametrize("wrong", [-0.1, float("inf"), float("nan"), True, "0.1", None])
 def test_a_cache_price_is_a_number_from_0_on(name: str, wrong: object):

@@ -17,7 +17,7 @@ from ullage.testing import FakeRecorder, FakeSource
 from ullage.tokens import Meter, Method
 from ullage.tool import Block, Call, Caller, Listing, Needs, Origin, Reply, Structured, Tool
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:meta", "S0:meta:tokens")]
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:meta", "S0:meta:error", "S0:meta:tokens")]
 
 METER = Meter(shipped())
 REFERENCES = References(METER.models)

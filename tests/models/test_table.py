@@ -199,6 +199,45 @@ def test_a_part_of_a_name_has_the_names_it_is_part_of_nearest(name: str, start: 
 
 
 @pytest.mark.requirement("S3:unsupported")
+@pytest.mark.parametrize("word", ["sonnet", "gemini", "mini"])
+def test_ids_with_the_word_come_first_and_of_those_the_current_ones(word: str) -> None:
+    cards = {card.id: card for card in shipped().cards()}
+    near = shipped().nearest(word, len(cards))
+    whole = [word in identity.replace(".", "-").split("-") for identity in near]
+    assert whole == sorted(whole, reverse=True)
+    assert sum(whole) == sum(word in identity.replace(".", "-").split("-") for identity in cards)
+    gone = [cards[identity].retired is not None for identity in near[: sum(whole)]]
+    assert gone == sorted(gone)
+    assert set(gone) == {False, True}
+    assert shipped().nearest(word, 2) == near[:2]
+
+
+@pytest.mark.requirement("S3:unsupported")
+def test_one_letter_is_no_word_and_a_name_like_no_other_has_no_nearest() -> None:
+    assert shipped().nearest("o", 20) == ("o1", "o3")
+    assert shipped().nearest("zzzzqqqq", 20) == ()
+
+
+@pytest.mark.requirement("S3:unsupported", "S3:models")
+def test_an_error_offers_four_names_and_the_sixteen_nearest_and_cuts_a_long_name() -> None:
+    with pytest.raises(UnsupportedModel) as caught:
+        shipped().find("flash")
+    assert caught.value.options == (
+        "gpt-4",
+        "gpt-3.5-turbo",
+        "gpt-4o",
+        "claude",
+        *shipped().nearest("flash", 16),
+    )
+    assert len(caught.value.options) == 20
+    assert ", ".join(f"`{each}`" for each in caught.value.options[4:7]) in str(caught.value.suggestion)
+    assert f"`{caught.value.options[7]}`" not in str(caught.value.suggestion)
+    for length, shown in ((256, "x" * 256), (257, "x" * 256 + "…")):
+        with pytest.raises(UnsupportedModel, match=f"`{shown}`"):
+            shipped().find("x" * length)
+
+
+@pytest.mark.requirement("S3:unsupported")
 def test_every_name_an_error_offers_is_known() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         TABLE.find("gpt5mini")

@@ -3,7 +3,8 @@ import pytest
 from ullage.errors import InvalidArguments
 from ullage.messages import read_request
 from ullage.models import shipped
-from ullage.tokens import Meter, Method
+from ullage.tokens import Count, Meter, Method
+from ullage.tokens.meter import Corrections
 
 MODEL = "claude-sonnet-4-5"
 TEXT = "Please compare the two drafts and say which reads better, and why. " * 8
@@ -73,3 +74,52 @@ def test_an_anchor_of_another_model_is_not_used_and_no_report_of_nothing_is_take
     assert meter.anchored(request(TEXT), anchor, "claude-opus-5") == meter.weigh(request(TEXT), "claude-opus-5").total
     with pytest.raises(InvalidArguments):
         meter.observe(request(TEXT), 0)
+
+
+def ours(tokens: int, method: Method = Method.CALIBRATED) -> Count:
+    return Count(tokens=tokens, method=method, low=tokens - 10, high=tokens + 10)
+
+
+@pytest.mark.requirement("S3:method")
+@pytest.mark.parametrize(
+    ("counted", "reported", "factor"),
+    [
+        (50, 60, 1.2),
+        (60, 50, 50 / 60),
+        (49, 60, 1),
+        (60, 49, 1),
+        (100, 200, 2),
+        (100, 201, 1),
+        (200, 100, 0.5),
+        (300, 149, 1),
+    ],
+)
+def test_a_report_teaches_from_fifty_tokens_on_and_up_to_twice_the_count(counted: int, reported: int, factor: float):
+    for learn in (Corrections.learn, Corrections.refine):
+        corrections = Corrections()
+        learn(corrections, "a", ours(counted), reported)
+        weight = 1 if learn is Corrections.learn else 0.2
+        assert corrections.factor("a") == pytest.approx(factor**weight)
+        assert corrections.factor("b") == 1
+
+
+@pytest.mark.requirement("S3:method")
+def test_a_later_report_counts_for_a_fifth_against_the_earlier_ones():
+    corrections = Corrections()
+    corrections.learn("a", ours(100), 120)
+    corrections.learn("a", ours(100), 100)
+    assert corrections.factor("a") == pytest.approx(1.2**0.8)
+    corrections.refine("a", ours(100), 110)
+    assert corrections.factor("a") == pytest.approx(1.2**0.8 * 1.1**0.2)
+
+
+@pytest.mark.requirement("S3:method")
+def test_a_correction_scales_count_and_band_and_leaves_an_exact_count():
+    corrections = Corrections()
+    assert corrections.apply("a", ours(100)) == ours(100)
+    corrections.learn("a", ours(100), 120)
+    assert corrections.apply("a", ours(100)) == Count(tokens=120, method=Method.CALIBRATED, low=108, high=132)
+    exact = Count(tokens=100, method=Method.EXACT, low=100, high=100)
+    assert corrections.apply("a", exact) == exact
+    corrections.learn("a", exact, 150)
+    assert corrections.factor("a") == pytest.approx(1.2)

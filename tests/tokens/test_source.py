@@ -34,7 +34,7 @@ async def test_it_is_a_source_like_any_other(source: CountSource):
     assert reply.structured is None
 
 
-@pytest.mark.requirement("S3:count", "S3:echo-model", "S3:method")
+@pytest.mark.requirement("S3:count", "S3:default-model", "S3:echo-model", "S3:method")
 async def test_it_answers_with_count_model_and_method(source: CountSource):
     assert await answer(source, text="Hello, world!") == {"token_count": 4, "model": "gpt-4", "method": "exact"}
     assert await detail(source, text="Hello, world!") == {
@@ -56,15 +56,36 @@ async def test_a_reply_takes_twenty_tokens(source: CountSource, model: str):
 async def test_the_model_is_echoed_as_it_was_written(source: CountSource):
     found = await answer(source, text="Hello", model="anthropic/claude-3.5-sonnet")
     assert found["model"] == "anthropic/claude-3.5-sonnet"
+    assert found["method"] == "calibrated"
     known = await detail(source, text="Hello", model="anthropic/claude-3.5-sonnet")
     assert known["resolved"] == "claude-3-5-sonnet"
-    assert known["exact"] is False
+    assert (known["method"], known["exact"]) == ("calibrated", False)
+    counted = source.meter.count("Hello", "claude-3-5-sonnet")
+    assert known["error_band"] == {"low": counted.low, "high": counted.high}
     assert known["error_band"]["low"] <= found["token_count"] <= known["error_band"]["high"]
 
 
+@pytest.mark.requirement("S3:default-model", "S3:echo-model")
+@pytest.mark.parametrize("model", [None, ""])
+async def test_a_model_that_is_left_empty_is_the_default(source: CountSource, model: str | None):
+    assert await answer(source, text="안녕하세요", model=model) == await answer(
+        source, text="안녕하세요", model="gpt-4"
+    )
+
+
 @pytest.mark.requirement("S3:empty")
-async def test_the_empty_text_is_zero(source: CountSource):
-    assert (await answer(source, text=""))["token_count"] == 0
+@pytest.mark.parametrize("model", ["gpt-4", "gpt-4o", "claude"])
+async def test_the_empty_text_is_zero(source: CountSource, model: str):
+    found = await answer(source, text="", model=model)
+    assert (found["token_count"], found["model"]) == (0, model)
+    assert (await answer(source, text=" ", model=model))["token_count"] > 0
+
+
+@pytest.mark.requirement("S3:empty")
+async def test_a_text_that_is_left_out_is_not_the_empty_one(source: CountSource):
+    for arguments in ({}, {"text": None}, {"model": "gpt-4"}):
+        with pytest.raises(InvalidArguments, match="`text`"):
+            await answer(source, **arguments)
 
 
 @pytest.mark.requirement("S3:unsupported")
