@@ -24,10 +24,10 @@ added up as long as they are kept.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from ullage.models import Price
 from ullage.store import Connection, Database
@@ -38,7 +38,6 @@ __all__ = ["GROUPS", "Group", "Line", "Prices", "Report", "Saved", "Spent", "usa
 
 Group = Literal["day", "week", "month", "session", "client", "project", "server", "tool", "model"]
 GROUPS: tuple[Group, ...] = get_args(Group)
-Key = TypeVar("Key")
 Prices = Callable[[str], Price | None]
 """The price of a model by its name; None where it is unknown."""
 
@@ -177,8 +176,12 @@ def usage_report(  # noqa: PLR0913
     """
     span = _moment(since, zone), _moment(until, zone)
     asked = _Asked(by, span, principal, zone, recount=recount)
-    found = database.read(lambda connection: list(_sums(connection, asked)))
-    lines, total = _lines(found, _Pricing(found, prices), by)
+    is_whole = all(one is None or one.timestamp() % HOUR == 0 for one in span)
+    if by == "session" and is_whole and not recount:
+        lines, total = database.read(lambda connection: _session_lines(connection, asked, prices))
+    else:
+        found = database.read(lambda connection: list(_sums(connection, asked)))
+        lines, total = _lines(found, _Pricing(_inputs_of(found), prices), by)
     ordered = sorted(lines.values(), key=lambda line: (line.last or datetime.min.replace(tzinfo=UTC), line.key))
     return Report(
         by=by,
@@ -213,9 +216,10 @@ class _Sum(NamedTuple):
     model: str | None
     client: str | None
     project: str | None
-    first: int
-    last: int
-    values: Sequence[float]
+    first: float
+    """The hour of the first entry."""
+    last: float
+    values: list[float]
     """In the order of `MEASURES`."""
 
 
@@ -281,7 +285,7 @@ def _grouped(connection: Connection, asked: _Asked, source: str, span: tuple[flo
         figures, groups = f"MIN(g.first), MAX(g.last), {sums}", " GROUP BY 1, 2, 3, 4, 5, 6"
     query = f"SELECT g.bucket, {key}, {figures} FROM ({inner}) g {joins}{who}{groups}"
     for bucket, name, kind, model, client, project, first, last, *measures in connection.execute(query, values):
-        yield _Sum(bucket, name, kind, model, client, project, int(first), int(last), measures)
+        yield _Sum(bucket, name, kind, model, client, project, first, last, measures)
 
 
 def _sums_source(asked: _Asked, offset: int) -> str:
@@ -386,111 +390,125 @@ class _Pricing:
     """Prices of saved tokens in dollars: those of the model that the entry names, else of the one that the client used
     most, else of the one used most overall."""
 
-    def __init__(self, sums: Sequence[_Sum], prices: Prices) -> None:
+    def __init__(self, inputs: Iterable[tuple[str | None, str, float]], prices: Prices) -> None:
+        """Create it from the input tokens of model calls, by client and model."""
         self._prices = prices
-        self._rates: dict[tuple[int, str | None, str | None], Decimal | None] = {}
+        self._rates: dict[tuple[str, str | None, str | None], Decimal | None] = {}
         used: dict[str | None, dict[str, float]] = {}
-        for one in sums:
-            if one.kind == _MODEL and one.model:
-                for client in {one.client, None}:
-                    of_client = used.setdefault(client, {})
-                    of_client[one.model] = of_client.get(one.model, 0) + one.values[_PLACES["input"]]
+        for client, model, tokens in inputs:
+            for whose in {client, None}:
+                of_client = used.setdefault(whose, {})
+                of_client[model] = of_client.get(model, 0) + tokens
         self._most_used = {client: max(models, key=lambda name: models[name]) for client, models in used.items()}
 
-    def dollars(self, one: _Sum) -> Decimal | None:
-        saved = int(one.values[_PLACES["saved"]])
+    def dollars(self, kind: str, model: str | None, client: str | None, saved: int) -> Decimal | None:
         if not saved:
             return Decimal(0)
-        key = (one.kind, one.model, one.client)
+        key = (kind, model, client)
         if key not in self._rates:
-            self._rates[key] = self._rate(one)
+            self._rates[key] = self._rate(*key)
         rate = self._rates[key]
         return None if rate is None else saved * rate
 
-    def _rate(self, one: _Sum) -> Decimal | None:
-        for model in (one.model, self._most_used.get(one.client), self._most_used.get(None)):
-            price = None if model is None else self._prices(model)
+    def _rate(self, kind: str, model: str | None, client: str | None) -> Decimal | None:
+        for one in (model, self._most_used.get(client), self._most_used.get(None)):
+            price = None if one is None else self._prices(one)
             if price is not None and price.currency == "USD" and price.input is not None:
-                is_carried = KINDS[one.kind] in ("definitions", "history")
+                is_carried = kind in ("definitions", "history")
                 return price.cache_read if is_carried and price.cache_read is not None else price.input
         return None
 
 
+def _inputs_of(sums: Iterable[_Sum]) -> Iterator[tuple[str | None, str, float]]:
+    for one in sums:
+        if one.kind == _MODEL and one.model:
+            yield one.client, one.model, one.values[_PLACES["input"]]
+
+
 _MODEL = KINDS.index("model")
+Figure = Callable[[str, str], float]
+"""The sum of a measure over the entries of a kind."""
 
 
 @dataclass(slots=True)
 class _Sheet:
-    """A line while its sums are added up."""
+    """A line while its sums are collected."""
 
-    first: int
-    last: int
-    client: str | None
-    project: str | None
-    kinds: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
-    models: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    sums: list[_Sum] = field(default_factory=list[_Sum])
     dollars: Decimal | None = None
 
     def add(self, one: _Sum, dollars: Decimal | None) -> None:
-        self.first, self.last = min(self.first, one.first), max(self.last, one.last)
-        _add_values(self.kinds, one.kind, one.values)
-        if one.kind == _MODEL:
-            if one.model is not None:
-                _add_values(self.models, one.model, one.values)
-        elif dollars is not None:
+        self.sums.append(one)
+        if dollars is not None:
             self.dollars = dollars if self.dollars is None else self.dollars + dollars
 
     def line(self, key: str) -> Line:
-        kinds = {KINDS[kind]: values for kind, values in self.kinds.items()}
-        others = [values for kind, values in kinds.items() if kind != "model"]
-        saved = {kind: int(values[_PLACES["saved"]]) for kind, values in kinds.items() if kind != "model"}
-        result = kinds.get("result", _NONE)
-        return Line(
-            key=key,
-            spent=_spent(kinds.get("model", _NONE)),
-            saved=Saved(
-                **saved, unmeasured=sum(int(one[_PLACES["unmeasured"]]) for one in others), dollars=self.dollars
-            ),
-            models={model: _spent(values) for model, values in sorted(self.models.items())},
-            uses=int(result[_PLACES["entries"]]),
-            errors=int(result[_PLACES["errors"]]),
-            result_tokens=int(result[_PLACES["tokens"]]),
-            requests=sum(
-                int(kinds[kind][_PLACES["entries"]]) for kind in ("search", "result", "page") if kind in kinds
-            ),
-            first=datetime.fromtimestamp(self.first * HOUR, UTC),
-            last=datetime.fromtimestamp(self.last * HOUR, UTC),
-            client=self.client,
-            project=self.project,
+        kinds = _added(self.sums, lambda one: KINDS[one.kind])
+        client, project = min((one.client or "", one.project or "") for one in self.sums)
+        models = _added((one for one in self.sums if one.kind == _MODEL and one.model is not None), _model_of)
+        return _line(
+            key,
+            lambda kind, measure: kinds.get(kind, _NONE)[_PLACES[measure]],
+            self.dollars,
+            models={
+                model: _spent(lambda _, measure, values=values: values[_PLACES[measure]])
+                for model, values in sorted(models.items())
+            },
+            first=datetime.fromtimestamp(int(min(one.first for one in self.sums)) * HOUR, UTC),
+            last=datetime.fromtimestamp(int(max(one.last for one in self.sums)) * HOUR, UTC),
+            client=client or None,
+            project=project or None,
         )
 
 
-def _add_values(sums: dict[Key, list[float]], key: Key, values: Sequence[float]) -> None:
-    found = sums.get(key)
-    if found is None:
-        sums[key] = list(values)
-        return
-    for place, value in enumerate(values):
-        if value:
-            found[place] += value
-
-
-_NONE = (0,) * len(MEASURES)
-
-
-def _spent(values: Sequence[float]) -> Spent:
-    counted = {name: int(values[_PLACES[name]]) for name in ("errors", "picodollars", "missed_picodollars", "unpriced")}
-    return Spent(
-        calls=int(values[_PLACES["entries"]]),
-        milliseconds=float(values[_PLACES["milliseconds"]]),
-        **counted,
-        **{name: int(values[_PLACES[name]]) for name in _OF_CALLS},
+def _line(key: str, figure: Figure, dollars: Decimal | None, **named: Any) -> Line:  # noqa: ANN401 - fields of `Line`
+    others = KINDS[:-1]
+    return Line(
+        key=key,
+        spent=_spent(figure),
+        saved=Saved(
+            **{kind: int(figure(kind, "saved")) for kind in others},
+            unmeasured=int(sum([figure(kind, "unmeasured") for kind in others])),
+            dollars=dollars,
+        ),
+        uses=int(figure("result", "entries")),
+        errors=int(figure("result", "errors")),
+        result_tokens=int(figure("result", "tokens")),
+        requests=int(sum([figure(kind, "entries") for kind in ("search", "result", "page")])),
+        **named,
     )
 
 
-def _lines(sums: Iterable[_Sum], pricing: _Pricing, by: Group) -> tuple[dict[str, Line], Line]:
+def _added(sums: Iterable[_Sum], key_of: Callable[[_Sum], str]) -> dict[str, Sequence[float]]:
+    """Return the values of the sums with the same key, added up."""
+    found: dict[str, list[list[float]]] = {}
+    for one in sums:
+        found.setdefault(key_of(one), []).append(one.values)
+    return {
+        key: values[0] if len(values) == 1 else [sum(column) for column in zip(*values, strict=True)]
+        for key, values in found.items()
+    }
+
+
+def _model_of(one: _Sum) -> str:
+    return one.model or ""
+
+
+_NONE = (0,) * len(MEASURES)
+_OF_SPENT = ("errors", "picodollars", "missed_picodollars", "unpriced", *_OF_CALLS)
+
+
+def _spent(figure: Figure) -> Spent:
+    return Spent(
+        calls=int(figure("model", "entries")),
+        milliseconds=float(figure("model", "milliseconds")),
+        **{name: int(figure("model", name)) for name in _OF_SPENT},
+    )
+
+
+def _lines(sums: Sequence[_Sum], pricing: _Pricing, by: Group) -> tuple[dict[str, Line], Line]:
     sheets: dict[str, _Sheet] = {}
-    total: _Sheet | None = None
+    total = _Sheet()
     periods: dict[int, str] = {}
     for one in sums:
         if one.bucket is None:
@@ -498,13 +516,88 @@ def _lines(sums: Iterable[_Sum], pricing: _Pricing, by: Group) -> tuple[dict[str
         else:
             known = periods.get(one.bucket)
             key = periods[one.bucket] = _period(by, one.bucket) if known is None else known
-        dollars = None if one.kind == _MODEL else pricing.dollars(one)
+        saved = int(one.values[_PLACES["saved"]])
+        dollars = None if one.kind == _MODEL else pricing.dollars(KINDS[one.kind], one.model, one.client, saved)
         sheet = sheets.get(key)
         if sheet is None:
-            whose = (one.client, one.project) if by == "session" else (None, None)
-            sheet = sheets[key] = _Sheet(one.first, one.last, *whose)
-        total = total or _Sheet(one.first, one.last, None, None)
+            sheet = sheets[key] = _Sheet()
         sheet.add(one, dollars)
         total.add(one, dollars)
     lines = {key: sheet.line(key) for key, sheet in sheets.items()}
-    return lines, Line(key="") if total is None else total.line("")
+    if by != "session":
+        lines = {key: replace(line, client=None, project=None) for key, line in lines.items()}
+    return lines, replace(total.line(""), client=None, project=None) if sums else Line(key="")
+
+
+_SESSION_FIGURES = (
+    *((kind, measure) for kind in KINDS[:-1] for measure in ("entries", "saved", "unmeasured")),
+    *(("result", measure) for measure in ("errors", "tokens")),
+    *(("model", measure) for measure in ("entries", "milliseconds", *_OF_SPENT)),
+)
+"""What the line of a session shows. One row with a column for each is read in a third of the time that one row for each
+kind takes."""
+_SESSION_PLACES = {figure: place for place, figure in enumerate(_SESSION_FIGURES)}
+
+
+def _session_lines(connection: Connection, asked: _Asked, prices: Prices) -> tuple[dict[str, Line], Line]:
+    """Return a line for each session, and their total, from the sums by session and hour."""
+    since, until = (None if one is None else one.timestamp() for one in asked.span)
+    bounds = (("since", ">=", since), ("until", "<", until))
+    conditions = [f"hour {sign} :{name}" for name, sign, at in bounds if at is not None]
+    values: dict[str, object] = {name: int(at // HOUR) for name, _, at in bounds if at is not None}
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    who = "" if asked.principal is None else " WHERE p.principal = :principal"
+    values |= {} if asked.principal is None else {"principal": asked.principal}
+    figures = ", ".join(
+        f"SUM(CASE kind WHEN {KINDS.index(kind)} THEN {measure} ELSE 0 END) AS f{place}"
+        for place, (kind, measure) in enumerate(_SESSION_FIGURES)
+    )
+    inner = f"SELECT session, MIN(hour) AS first, MAX(hour) AS last, {figures} FROM ullage_session_hours{where}"
+    columns = ", ".join(f"g.f{place}" for place in range(len(_SESSION_FIGURES)))
+    rows = connection.execute(
+        f"SELECT s.session, p.client, p.project, g.first, g.last, {columns} FROM ({inner} GROUP BY session) g "
+        f"JOIN ullage_sessions s ON s.id = g.session JOIN ullage_parties p ON p.id = s.party{who}",
+        values,
+    ).all()
+    inputs = connection.execute(
+        f"SELECT p.client, u.model, SUM(h.input) FROM ullage_hours h JOIN ullage_parties p ON p.id = h.party "
+        f"JOIN ullage_subjects u ON u.id = h.subject{where or ' WHERE 1 = 1'}{who.replace('WHERE', 'AND')} "
+        f"AND u.kind = {_MODEL} AND u.model IS NOT NULL GROUP BY 1, 2",
+        values,
+    ).all()
+    pricing, by_name = _Pricing(inputs, prices), dict[str, list[Sequence[Any]]]()
+    for row in rows:
+        by_name.setdefault(row[0] or "", []).append(row)
+    lines = {name: _session_line(name, of_name, pricing) for name, of_name in by_name.items()}
+    return lines, replace(_session_line("", rows, pricing), client=None, project=None) if rows else Line(key="")
+
+
+_BEFORE_FIGURES = 5
+"""Columns before the figures of a session: name, client, project, first and last hour."""
+
+
+def _session_line(key: str, rows: Sequence[Sequence[Any]], pricing: _Pricing) -> Line:
+    """Return the line of a session, whose name several clients or projects may share."""
+    figures: Sequence[float] = rows[0][_BEFORE_FIGURES:]
+    if len(rows) > 1:
+        figures = [sum(column) for column in list(zip(*rows, strict=True))[_BEFORE_FIGURES:]]
+    client, project = min([(row[1] or "", row[2] or "") for row in rows])
+    by_client: dict[str | None, list[Sequence[Any]]] = {}
+    for row in rows:
+        by_client.setdefault(row[1], []).append(row)
+    dollars: Decimal | None = None
+    for kind in KINDS[:-1]:
+        place = _BEFORE_FIGURES + _SESSION_PLACES[kind, "saved"]
+        for client, of_client in by_client.items():
+            if saved := int(sum([row[place] for row in of_client])):
+                value = pricing.dollars(kind, None, client, saved)
+                dollars = value if dollars is None else dollars + (value or 0)
+    return _line(
+        key,
+        lambda kind, measure: figures[_SESSION_PLACES[kind, measure]],
+        dollars,
+        first=datetime.fromtimestamp(min([row[3] for row in rows]) * HOUR, UTC),
+        last=datetime.fromtimestamp(max([row[4] for row in rows]) * HOUR, UTC),
+        client=client or None,
+        project=project or None,
+    )
