@@ -1,3 +1,5 @@
+from fnmatch import fnmatchcase
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,3 +127,17 @@ def test_the_user_may_allow_by_name_what_another_file_held_back():
     assert overridden(Rules(allow=("a",)), narrowed(denied=["a", "b"])).access("a") == "allow"
     assert overridden(Rules(allow=("a",)), narrowed(only=["b"])).access("a") == "allow"
     assert overridden(Rules(allow=("a",)), narrowed(only=["b"])).access("c") == "deny"
+
+
+PATTERNS = st.lists(st.sampled_from(["a", "b", "d*", "*", "[[]e]"]), max_size=3).map(tuple)
+
+
+@given(
+    own=st.builds(Rules, allow=PATTERNS, ask=PATTERNS, deny=PATTERNS, only=st.none() | PATTERNS), other=client_rules()
+)
+def test_a_users_rules_stay_as_strict_beside_another_file(own: Rules, other: Rules):
+    joined = overridden(own, other)
+    for tool in TOOLS:
+        assert ORDER[joined.access(tool)] >= ORDER[own.access(tool)]
+        is_lifted = any(fnmatchcase(tool, pattern) for pattern in own.allow)
+        assert is_lifted or ORDER[joined.access(tool)] >= ORDER[other.access(tool)]
