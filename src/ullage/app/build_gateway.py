@@ -501,8 +501,8 @@ class Gateway:
     _rules: ResultRules = field(init=False)
     """The same object until the settings change; users compare it by identity."""
     _members: tuple[Member, ...] = ()
-    _group_merges: dict[str, Merge] = field(default_factory=dict[str, Merge])
-    """By client, for clients that see only some of the servers."""
+    _client_merges: dict[str, tuple[Merge, Cached]] = field(default_factory=dict[str, tuple[Merge, Cached]])
+    """By client, for clients that have a table in the settings and so may see only some of the servers."""
     _served: dict[str | None, Served] = field(default_factory=dict[str | None, Served])
     _is_watching: bool = False
     """Whether databases are checked in the background."""
@@ -637,14 +637,15 @@ class Gateway:
             own_member = Member(name=self.own_name, source=self._own, prefix="", rules=rules, own=True)
             self._members = (own_member, *members)
             self.merge.replace(self._members)
-            for client, merge in self._group_merges.items():
+            for client, (merge, _) in self._client_merges.items():
                 merge.replace(self._members_of(client))
         except BaseException:
             self.loaded = before
             raise
         self._rules = self.settings.result_rules
         gone = self.servers.take(servers, wanted)
-        self.cached.forget(behind.kept.server.name for behind in gone)
+        for cached in (self.cached, *(cached for _, cached in self._client_merges.values())):
+            cached.forget(behind.kept.server.name for behind in gone)
         for behind in gone:
             self.spawn(partial(self.servers.retire, behind, lambda: self.settings))
         self._take_databases(databases)
@@ -653,6 +654,8 @@ class Gateway:
             self.delegating.look()
         for client, served in self._served.items():
             served.find.replace(find_settings(self.settings, client))
+            if client not in self._client_merges and self.settings.servers_of(client) is not None:
+                _log.warning("client `%s` had no table when it connected: its groups apply from the next start", client)
         for note in self.when_adopted:
             note()
 
@@ -675,11 +678,12 @@ class Gateway:
 
     def _make_served(self, client: str | None, *, is_preview: bool = False) -> Served:
         merge, cached = self.merge, self.cached
-        if client is not None and self.settings.servers_of(client) is not None:
+        if client is not None and client in self.settings.clients:
+            # Also where it sees every server now: an edit of the settings may put it into a group.
             merge = Merge(self._members_of(client), spawn=None if is_preview else self.spawn, reserved=NAMES)
             cached = Cached(merge, lambda: self._rules, time.monotonic)
             if not is_preview:
-                self._group_merges[client] = merge
+                self._client_merges[client] = merge, cached
         return Kit(
             merge=merge,
             cached=cached,
