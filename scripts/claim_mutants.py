@@ -14,8 +14,10 @@ Usage: python scripts/claim_mutants.py [--minutes 30] [--seed N] [--only ID] [--
 
 import argparse
 import ast
+import functools
 import gc
 import importlib
+import operator
 import os
 import pickle
 import pkgutil
@@ -27,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -688,45 +690,61 @@ class Claims:
 
 
 class ExecutionIndex:
-    """Which claiming tests execute which functions."""
+    """Which claiming tests execute which functions. A set of test functions is the bits of a number here."""
 
     def __init__(
         self, modules: dict[str, Module], traced: Mapping[str, Traced], claims: Mapping[str, set[str]]
     ) -> None:
         self.modules = modules
+        self.traced = traced
         self.claims = claims
-        self.tests: dict[tuple[str, str], set[str]] = defaultdict(set)  # path and function: tests
-        self.lines: dict[tuple[str, int], set[str]] = defaultdict(set)  # path and line: tests
+        bits = {name: 1 << at for at, name in enumerate(sorted({_test_function(test) for test in traced}))}
+        self.bits = {name: _union(bits[_test_function(test)] for test in tests) for name, tests in claims.items()}
+        self.lines: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))  # by path and line
         for test, each in traced.items():
+            bit = bits[_test_function(test)]
             for path, lines in each.lines.items():
+                found = self.lines[path]
                 for line in lines:
-                    self.lines[path, line].add(test)
-        self.spans: dict[tuple[str, str], range] = {}  # path and function: lines
-        for path in {path for path, _ in self.lines if path in modules}:
-            module = modules[path]
-            for function, first, last in _functions(module.tree):
-                self.spans[path, function] = range(first, last + 1)
-                for line in range(first, last + 1):
-                    self.tests[path, function] |= self.lines.get((path, line), set())
-            self.class_tests(path, module)
-        self.nearness = self.measure_nearness()
-        self.nearest = {place: max(each.values()) for place, each in self.nearness.items() if each}
+                    found[line] |= bit
+        self.places = {place: lines for path in self.lines if path in modules for place, lines in self.spans(path)}
+        self.nearness = {place: each for place, lines in self.places.items() if (each := self.near(place[0], lines))}
 
-    def class_tests(self, path: str, module: Module) -> None:
-        """A dataclass counts as executed by the tests that execute a method of it."""
-        for owner in module.mutants:
-            methods = [each for where, each in self.tests if where == path and each.startswith(f"{owner}.")]
-            if (path, owner) not in self.tests and methods:
-                self.tests[path, owner] = set[str]().union(*(self.tests[path, each] for each in methods))
+    def spans(self, path: str) -> Iterator[tuple[tuple[str, str], list[int]]]:
+        """Path and name of every function with its lines, and of every dataclass with those of its methods."""
+        module = self.modules[path]
+        functions = {name: [*range(first, last + 1)] for name, first, last in _functions(module.tree)}
+        for owner in module.mutants.keys() - functions:
+            methods = [lines for name, lines in functions.items() if name.startswith(f"{owner}.")]
+            yield (path, owner), [line for lines in methods for line in lines]
+        for name, lines in functions.items():
+            yield (path, name), lines
+
+    def near(self, path: str, lines: Sequence[int]) -> dict[str, float]:
+        """How nearly the tests that execute a function are the claims of an id, by id.
+
+        Dice's coefficient, 0 to 1, of the function or of that line of it where it is greatest: a rule that everything
+        passes through belongs to the claims that break it. A test with many parameters is one test.
+        """
+        found = self.lines[path]
+        groups = {found[line] for line in lines if line in found}
+        groups.add(_union(groups))
+        nearest: dict[str, float] = {}
+        for name, claims in self.bits.items():
+            for tests in groups:
+                if shared := (tests & claims).bit_count():
+                    dice = 2 * shared / (tests.bit_count() + claims.bit_count())
+                    nearest[name] = max(dice, nearest.get(name, 0.0))
+        return nearest
 
     def sample(self, name: str, options: argparse.Namespace) -> list[tuple[Module, Mutant]]:
         """Mutants of the functions that are nearest to an id, in random order.
 
         Lines that only the claims of other ids execute are left to those.
         """
-        mine = self.claims[name]
         near = {place: each[name] for place, each in self.nearness.items() if name in each}
-        own = {place: each for place, each in near.items() if each >= LEAST * self.nearest[place]} or near
+        nearest = {place: max(self.nearness[place].values()) for place in near}
+        own = {place: each for place, each in near.items() if each >= LEAST * nearest[place]} or near
         pool: list[tuple[Module, Mutant]] = []
         for place in sorted(own, key=lambda each: (-own[each], each)):
             path, function = place
@@ -734,44 +752,23 @@ class ExecutionIndex:
                 break
             for mutant in self.modules[path].mutants.get(function, ()):
                 tests = self.line_tests(path, mutant)
-                if tests & mine or not tests:
+                if tests & self.bits[name] or not tests:
                     pool.append((self.modules[path], mutant))
         random.Random(f"{options.seed} {name}").shuffle(pool)
         return pool[: options.per_id]
 
-    def measure_nearness(self) -> dict[tuple[str, str], dict[str, float]]:
-        """How nearly the tests that execute a function are the claims of an id, by place and id.
-
-        Dice's coefficient, 0 to 1, of the function or of that line of it where it is greatest: a rule that everything
-        passes through belongs to the claims that break it. A test with many parameters is one test here.
-        """
-        claims = {name: {_test_function(test) for test in tests} for name, tests in self.claims.items()}
-        ids: dict[str, list[str]] = defaultdict(list)
-        for name, tests in claims.items():
-            for test in tests:
-                ids[test].append(name)
-        found: dict[tuple[str, str], dict[str, float]] = {}
-        for place, tests in self.tests.items():
-            groups = [tests]
-            for line in self.spans.get(place, ()):
-                group = self.lines.get((place[0], line))
-                if group and group != groups[-1]:
-                    groups.append(group)
-            nearest = found[place] = dict[str, float]()
-            for group in groups:
-                functions = {_test_function(test) for test in group}
-                for name, shared in Counter(name for test in functions for name in ids[test]).items():
-                    dice = 2 * shared / (len(functions) + len(claims[name]))
-                    nearest[name] = max(dice, nearest.get(name, 0.0))
-        return found
-
-    def line_tests(self, path: str, mutant: Mutant) -> set[str]:
-        return set[str]().union(*(self.lines.get((path, line), set()) for line in mutant.lines))
+    def line_tests(self, path: str, mutant: Mutant) -> int:
+        return _union(self.lines[path].get(line, 0) for line in mutant.lines)
 
     def judges(self, module: Module, mutant: Mutant, claims: set[str]) -> set[str]:
         """The claims that execute the mutated lines, or else the function."""
-        tests = self.line_tests(module.path, mutant) or self.tests[module.path, mutant.function]
-        return tests & claims
+        is_executed = self.line_tests(module.path, mutant) != 0
+        lines = mutant.lines if is_executed else self.places.get((module.path, mutant.function), [])
+        return {test for test in claims if not self.traced[test].lines.get(module.path, frozenset()).isdisjoint(lines)}
+
+
+def _union(sets: Iterable[int]) -> int:
+    return functools.reduce(operator.or_, sets, 0)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
