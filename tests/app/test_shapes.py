@@ -24,8 +24,8 @@ TYPED = tool("typed", "Weather of a town.", annotations=READS, outputSchema={
 SEARCH = '[gateway]\nmode = "search"\n[search]\nindex = "words"\n'
 SECRETS = (
     "sk_live_51H8xkQ2eZvKYlo2C", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "AKIAIOSFODNN7EXAMPLE", "hunter2",
-    "swordfish", "correcthorsebatterystaple", "ada@example.com", "alice", "Ada Lovelace", "2026-11-18", "DE893704004405",
-    "550e8400-e29b-41d4-a716-446655440000", "花子", "пароль", "eyJhbGciOiJIUzI1NiJ9",
+    "swordfish", "correcthorsebatterystaple", "ada@example.com", "alice", "Ada Lovelace", "2026-11-18",
+    "DE89370400440532", "550e8400-e29b-41d4-a716-446655440000", "花子", "пароль", "eyJhbGciOiJIUzI1NiJ9",
 )  # fmt: skip
 
 
