@@ -8,7 +8,6 @@ unchanged, listed or not. Ranking, fitting, repairs and token counts are in the 
 
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
