@@ -168,6 +168,14 @@ def test_savings_go_by_what_a_program_defers_itself(work: Path, capsys: pytest.C
 
 
 @pytest.mark.requirement("U:scan")
+def test_tools_that_ullage_lists_directly_are_deferred_as_well(work: Path, capsys: pytest.CaptureFixture[str]):
+    claude_file(work, fs=scripted(*({**LONG, "name": f"long{number}"} for number in range(5))))
+    claude = scan(capsys)["claude"]
+    listed_in_full = claude["servers"][0]["tokens"]
+    assert claude["tokens"]["now"] < claude["tokens"]["with_ullage"] < listed_in_full
+
+
+@pytest.mark.requirement("U:scan")
 def test_servers_of_unapproved_project_files_are_pending_and_never_started(
     work: Path, capsys: pytest.CaptureFixture[str]
 ):

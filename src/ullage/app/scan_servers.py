@@ -458,7 +458,7 @@ def report_client(
         if server.name not in shown:
             scanned = ScannedServer(name=server.name, state=outcome.state, reason=outcome.reason, is_behind=True)
             servers.append(_with_costs(scanned, listed, model, program))
-    with_ullage = None if surface is None else _count_carried(config, {"ullage": surface}, model, is_ullage=True)
+    with_ullage = None if surface is None else _count_carried(config, {"ullage": surface}, model)
     now = _count_carried(config, own, model)
     if there is not None:
         now = None if with_ullage is None else now + with_ullage
@@ -513,25 +513,28 @@ def _weigh(text: str, model: str | None) -> int:
     return meter().count(text, model or ASSUMED.counted_as).tokens if text else 0
 
 
-def _count_carried(
-    config: ClientConfig, servers: Mapping[str, KnownServer], model: str | None, *, is_ullage: bool = False
-) -> int:
+def _count_carried(config: ClientConfig, servers: Mapping[str, KnownServer], model: str | None) -> int:
     """Count the tokens that these servers add to a request, after what the program itself defers.
 
-    Claude Code names the tools that it defers, except those marked to be loaded always, as Ullage's are. Qwen Code
-    names them with the beginning of their descriptions.
+    Claude Code names the tools that it defers, except those marked to be loaded always, as `find_tool` and its kin are.
+    Qwen Code names all of them with the beginning of their descriptions.
     """
-    texts = [server.instructions for server in servers.values()]
-    if not config.defers_tools or (is_ullage and config.program.name == "claude"):
-        texts += [_shown_text(tool, config.program) for server in servers.values() for tool in server.tools]
-        return sum(_weigh(text, model) for text in texts)
-    lines = list[str]()
+    is_qwen = config.program.name == "qwen"
+    texts, lines = [server.instructions for server in servers.values()], list[str]()
     for name, server in servers.items():
         for tool in server.tools:
+            if not config.defers_tools or (not is_qwen and _is_always_loaded(tool)):
+                texts.append(_shown_text(tool, config.program))
+                continue
             said = " ".join((tool.description or "").split())
             short = said if len(said) <= _KEPT_LETTERS + 3 else f"{said[:_KEPT_LETTERS]}..."
             spoken = f"mcp__{name}__{tool.name}"
-            lines.append(f'- "{spoken}": "{short}"' if config.program.name == "qwen" else spoken)
-    if config.program.name == "qwen" and lines:
+            lines.append(f'- "{spoken}": "{short}"' if is_qwen else spoken)
+    if is_qwen and lines:
         lines = [_QWEN_PREAMBLE, *(f"#### {name}" for name in servers), *lines]
     return sum(_weigh(text, model) for text in (*texts, "\n".join(lines)))
+
+
+def _is_always_loaded(tool: Tool) -> bool:
+    meta = tool.extra.get("_meta")
+    return isinstance(meta, dict) and meta.get("anthropic/alwaysLoad") is True

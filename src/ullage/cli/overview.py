@@ -56,7 +56,7 @@ def _row(scan: ClientScan) -> tuple[str, str, str, str]:
     tokens = scan.without if scan.is_installed else scan.now
     said = "Ullage is installed" if scan.is_installed else "without Ullage"
     if tokens is not None and scan.is_installed:
-        said = "without Ullage, which is installed"
+        said = "without Ullage; it is installed"
     if tokens is not None and counted < len(servers):
         said += f"; {counted} of {len(servers)} counted"
     return scan.config.program.title, f"{len(servers)}", "not known" if tokens is None else f"{tokens:,}", said
