@@ -53,9 +53,10 @@ def test_install_moves_servers_and_uninstall_gives_the_bytes_back(work: Path, ca
     assert settings["groups"] == {"claude": {"servers": ["fs", "hub"]}}
     assert settings["clients"] == {"claude": {"groups": ["claude"]}}
     assert stat.S_IMODE(users_file(work.parent).stat().st_mode) == 0o600
+    folder = users_file(work.parent).parent
     assert main(["uninstall", "claude"]) == 0
     assert path.read_bytes() == before
-    assert not users_file(work.parent).exists()
+    assert not folder.exists()
     capsys.readouterr()
     assert main(["uninstall", "claude"]) == 2
 
@@ -144,6 +145,22 @@ def test_identical_servers_of_two_programs_become_one(work: Path):
     assert (sorted(settings["servers"]), list(settings["groups"])) == (["fs", "t-gemini"], ["gemini"])
     assert main(["uninstall", "gemini"]) == 0
     assert (claude.read_bytes(), gemini.read_bytes()) == before
+
+
+@pytest.mark.parametrize(("first", "second", "names"), [
+    ({"timeout": 200_000}, {}, ["fs", "fs-gemini"]),
+    ({"timeout": 900_000}, {}, ["fs"]),
+    ({}, {"timeout": 200_000}, ["fs"]),
+    ({}, {"timeout": 900_000}, ["fs", "fs-gemini"]),
+])  # fmt: skip
+def test_a_server_that_waits_long_enough_serves_a_program_with_a_shorter_timeout(
+    work: Path, first: dict[str, Any], second: dict[str, Any], names: list[str]
+):
+    claude_file(work, fs={"command": "x", **first})
+    gemini_file(work, fs={"command": "x", **second})
+    install("claude")
+    install("gemini")
+    assert sorted(own(work)["servers"]) == names
 
 
 def test_uninstall_keeps_what_others_changed(work: Path):

@@ -247,6 +247,26 @@ def test_the_screen_of_ullage_alone_starts_nothing(work: Path, capsys: pytest.Ca
 
 
 @pytest.mark.requirement("U:scan")
+def test_the_screen_shows_what_the_scan_counted(work: Path, capsys: pytest.CaptureFixture[str]):
+    only_as_task = {**tool("render", "Renders a film."), "execution": {"taskSupport": "required"}}
+    claude_file(work, fs=scripted(ECHO, LONG, only_as_task))
+    gemini_file(work, fs={**scripted(ECHO, LONG, only_as_task), "timeout": 900_000, "excludeTools": ["long"]})
+    scanned = {name: one["tokens"]["now"] for name, one in scan(capsys).items()}
+    assert "render" in [one["name"] for one in by_name(scan(capsys, "claude")["claude"])["fs"]["tools"]]
+
+    def shown() -> dict[str, int]:
+        capsys.readouterr()
+        assert main(["--json"]) == 0
+        clients = json.loads(capsys.readouterr().out)["clients"]
+        return {one["client"]: one["tokens"]["without"] for one in clients}
+
+    assert shown() == scanned
+    # The two servers share a name, and the installed one takes it.
+    assert main(["install", "gemini", "--yes", "--no-start"]) == 0
+    assert shown() == scanned
+
+
+@pytest.mark.requirement("U:scan")
 def test_install_leaves_a_server_that_needs_a_sign_in_where_it_is(work: Path, capsys: pytest.CaptureFixture[str]):
     with signing_in() as url:
         path = gemini_file(work, fs=scripted(ECHO), locked={"httpUrl": url})

@@ -8,7 +8,7 @@ written here.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Literal, cast
 
@@ -265,6 +265,9 @@ def find_doubled(config: ClientConfig, behind: Iterable[Server]) -> tuple[Server
     )
 
 
+_USUAL_TIMEOUTS = {one.name: one.default for one in fields(Server) if one.name in ("start_timeout", "call_timeout")}
+"""Seconds that apply where an entry names none."""
+
 _Launch = tuple[str | None, tuple[str, ...], str | None]
 
 
@@ -423,9 +426,22 @@ def _choose_name(entry: ServerEntry, table: Mapping[str, object], taken: Mapping
     for name in candidates:
         if name not in taken:
             return name, False
-        if taken[name] == table:
+        if _is_covered(table, _table(taken[name])):
             return name, True
     return candidates[-1], False
+
+
+def _is_covered(wanted: Mapping[str, object], there: Mapping[str, object]) -> bool:
+    """Return whether a server of the user's file is the wanted one, and waits for it at least as long."""
+    for key, usual in _USUAL_TIMEOUTS.items():
+        long, short = there.get(key, usual), wanted.get(key, usual)
+        if not isinstance(long, int | float) or not isinstance(short, int | float) or long < short:
+            return False
+    return _without_timeouts(wanted) == _without_timeouts(there)
+
+
+def _without_timeouts(table: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in table.items() if key not in _USUAL_TIMEOUTS}
 
 
 def _clean(name: str) -> str:

@@ -30,10 +30,10 @@ from ullage.clients.configs import (
 )
 from ullage.config import Flags, Loaded, Places, examine, is_approved
 from ullage.errors import SignInNeeded, UllageError, UnsupportedModel
-from ullage.gateway import ASSUMED, Catalogue, Server, definition_text
+from ullage.gateway import ASSUMED, Catalogue, Introduction, Server, definition_text
 from ullage.models import shipped
 from ullage.store import Database
-from ullage.tool import JsonObject, Tool
+from ullage.tool import JsonObject, Listing, Tool
 
 from .build_gateway import Gateway
 from .count_text import count, meter
@@ -368,17 +368,20 @@ async def read_known(loaded: Loaded, names: Iterable[str], environment: Mapping[
     try:
         catalogue = Catalogue(database, lambda text: count(text).tokens, places=places_of(environment))
         for name in names:
-            stored = await catalogue.listing(servers[name]) if name in servers else None
+            stored = await catalogue.find_listing(servers[name]) if name in servers else None
             if stored is not None:
-                rules = servers[name].rules
-                said = stored.introduction
-                found[name] = KnownServer(
-                    tools=tuple(tool for tool in stored.listing.tools if rules.access(tool.name) != "deny"),
-                    instructions=(said.instructions if said is not None else None) or "",
-                )
+                found[name] = _known_server(servers[name], stored.listing, stored.introduction)
     finally:
         database.close()
     return found
+
+
+def _known_server(server: Server, listing: Listing, introduction: Introduction | None) -> KnownServer:
+    """Return what a program that lists the server sends: also tools that Ullage itself would not show."""
+    return KnownServer(
+        tools=tuple(tool for tool in listing.tools if server.rules.access(tool.name) != "deny"),
+        instructions=(introduction.instructions if introduction is not None else None) or "",
+    )
 
 
 # -- Reporting
@@ -386,15 +389,12 @@ async def read_known(loaded: Loaded, names: Iterable[str], environment: Mapping[
 
 async def report_scan(plan: ScanPlan, gateway: Gateway, outcomes: Mapping[str, Outcome]) -> tuple[ClientScan, ...]:
     """Report on every program, after `list_tools`."""
-    view = await gateway.view()
     known = dict[str, KnownServer]()
     for name, outcome in outcomes.items():
-        if outcome.state == "counted":
-            said = gateway.kept(name).introduction()
-            known[name] = KnownServer(
-                tools=tuple(replace(entry.tool, name=entry.original) for entry in view.entries if entry.server == name),
-                instructions=(said.instructions if said is not None else None) or "",
-            )
+        kept = gateway.kept(name) if outcome.state == "counted" else None
+        listing = None if kept is None else kept.peek()
+        if kept is not None and listing is not None:
+            known[name] = _known_server(kept.server, listing, kept.introduction())
     found = list[ClientScan]()
     for config in plan.clients:
         # What a request carries for Ullage itself.

@@ -56,9 +56,9 @@ def _row(scan: ClientScan) -> tuple[str, str, str, str]:
     tokens = scan.without if scan.is_installed else scan.now
     said = "Ullage is installed" if scan.is_installed else "without Ullage"
     if tokens is not None and scan.is_installed:
-        said = "without Ullage; it is installed"
+        said = "before Ullage, now installed"
     if tokens is not None and counted < len(servers):
-        said += f"; {counted} of {len(servers)} counted"
+        said += f" ({counted} of {len(servers)} counted)"
     return scan.config.program.title, f"{len(servers)}", "not known" if tokens is None else f"{tokens:,}", said
 
 

@@ -5,6 +5,7 @@ Ullage's entry is removed, and all else stays. Your ullage.toml loses what only 
 """
 
 import argparse
+import contextlib
 
 from ullage.app.install_plan import plan_uninstall
 from ullage.clients.configs import (
@@ -58,6 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
                 restored.append(
                     {"file": record.file, "exact": undone.is_exact, "kept": [".".join(path) for path in undone.kept]}
                 )
+    with contextlib.suppress(OSError):
+        # The folder stays where the user has other files in it.
+        places.user_file.parent.rmdir()
     if arguments.json:
         emit_json({"client": program.name, "restored": list(restored)})
         return 0

@@ -243,6 +243,13 @@ def find_latest_server(connection: Connection, name: str) -> ServerRow | None:
     return None if row is None else _server_row(row)
 
 
+def find_same_server(connection: Connection, server: Server) -> ServerRow | None:
+    """Return the most recently listed server with the same configuration, whatever its name."""
+    query = 'SELECT id, introduction, seen FROM ullage_servers WHERE "key" = :key ORDER BY seen DESC LIMIT 1'
+    row = connection.execute(query, {"key": server.key}).first()
+    return None if row is None else _server_row(row)
+
+
 def _server_row(row: Mapping[str, Any]) -> ServerRow:
     return ServerRow(id=UUID(row["id"]), introduction=_introduction(row["introduction"]), seen=moment(row["seen"]))
 
@@ -422,6 +429,15 @@ class Catalogue:
         stored = await self._stored(load, in_memory)
         return None if stored is None else await anyio.to_thread.run_sync(self._recalled, server, stored)
 
+    async def find_listing(self, server: Server) -> Stored | None:
+        """Return what is stored of the server; otherwise what was last listed of one that is started in the same way
+        under another name."""
+
+        def load(database: Database) -> Stored | None:
+            return database.read(lambda connection: _load_same(connection, server))
+
+        return await self.listing(server) or await self._stored(load, None)
+
     def _recalled(self, server: Server, stored: Stored) -> Stored:
         tools = (one.tool for one in stored.tools)
         return stored.judged(self.baselines.recall(server, self._offered(server, tools, stored.introduction)))
@@ -584,5 +600,12 @@ class _Exchange:
 
 
 def _load(connection: Connection, server: Server) -> Stored | None:
-    row = find_server(connection, server)
+    return _stored_of(connection, find_server(connection, server))
+
+
+def _load_same(connection: Connection, server: Server) -> Stored | None:
+    return _stored_of(connection, find_same_server(connection, server))
+
+
+def _stored_of(connection: Connection, row: ServerRow | None) -> Stored | None:
     return None if row is None else Stored.of(row.id, load_tools(connection, row.id), row.introduction)
