@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,7 +11,11 @@ from context.sessions import talk
 from delegate.policies import MODELS, POLICIES
 from ullage import Context, Session, run_agent
 from ullage.agent import ContextStatus, End
+from ullage.config import Flags, load
 from ullage.errors import InvalidArguments
+from ullage.ledger import read_entries
+from ullage.store import Database
+from ullage.wire import user_name
 
 pytestmark = pytest.mark.anyio
 
@@ -89,3 +94,24 @@ async def test_a_model_that_nobody_can_be_asked_for_is_refused_with_those_who_ca
         async for _ in run_agent("Say hello.", model="gemini-2.5-pro"):
             pass
     assert "openai" in refused.value.options
+
+
+@pytest.mark.requirement("U:ledger")
+async def test_a_run_records_its_model_calls_and_histories_under_one_session(provider: Loopback, work: Path):
+    async for _ in run_agent("Say hello.", model="gpt-4o", session=work / "talk.jsonl", client="clerk"):
+        pass
+    summary = "Decisions: round half up. Next steps: look at April, module 7."
+    provider.text = summary
+    session = Session.open(work / "talk.jsonl")
+    session.append(talk(60))
+    async for _ in run_agent("Again.", model="gpt-4o", session=session, client="clerk", context_window=4_000):
+        pass
+    database = Database.open(load(Flags(), os.environ, work).settings.store)
+    entries = list(read_entries(database))
+    database.close()
+    assert {(one.session, one.client, one.principal) for one in entries} == {(session.id, "clerk", user_name())}
+    first, second = (one for one in entries if one.kind == "history")
+    assert first.saved_tokens == 0
+    assert second.saved_tokens is not None
+    assert second.saved_tokens == (second.baseline_tokens or 0) - second.tokens > 0
+    assert sorted(str(one.tool) for one in entries if one.kind == "model") == ["None", "None", "delegate.summary"]

@@ -7,7 +7,11 @@ import pytest
 
 from context.sessions import ASKED, Summarising, talk
 from ullage import Context, Session, compact, get_context_usage
+from ullage.app.build_context import open_ledger
 from ullage.errors import InvalidArguments
+from ullage.ledger import Entry, read_entries, usage_report
+from ullage.store import Database
+from ullage.wire import user_name
 
 pytestmark = pytest.mark.anyio
 
@@ -77,3 +81,90 @@ def test_tools_are_read_in_whichever_spelling_they_come(model: str):
     found = [get_context_usage(asked, model=model, tools=[tool]) for tool in SPELLINGS.values()]
     assert {tool.name for usage in found for tool in usage.breakdown.tools} == {"read_file"}
     assert len({usage.tool_definitions for usage in found}) == 1
+
+
+def recorded(path: Path) -> list[Entry]:
+    recorder = open_ledger(path)
+    assert recorder is not None
+    assert recorder.flush()
+    database = Database.open(path)
+    try:
+        return list(read_entries(database))
+    finally:
+        database.close()
+
+
+@pytest.mark.requirement("U:ledger")
+async def test_each_request_records_the_history_it_carries_and_a_compaction_what_it_saved(tmp_path: Path):
+    store = tmp_path / "ledger.db"
+    context = Context(
+        model="gpt-4o", session=tmp_path / "one.jsonl", ledger=store, client="clerk", context_window=4_000
+    )
+    context.add(*talk(3))
+    first = await context.prepare()
+    assert not first.compacted
+    context.add(*talk(60))
+    second = await context.prepare()
+    assert second.before is not None
+    carried, compacted = recorded(store)
+    assert carried.tokens == carried.baseline_tokens == first.status.messages
+    assert carried.saved_tokens == 0
+    assert (compacted.tokens, compacted.baseline_tokens) == (second.status.messages, second.before.messages)
+    assert compacted.saved_tokens == second.before.messages - second.status.messages > 0
+    assert compacted.method is second.status.method
+    assert compacted.detail == {
+        "used": second.status.used,
+        "window": 4_000,
+        "used_before": second.before.used,
+        "compacted_by": ", ".join(shed.tier for shed in second.sheds),
+        "messages": len(second.dropped),
+        "generation": 1,
+    }
+    for entry in (carried, compacted):
+        assert (entry.kind, entry.client, entry.model) == ("history", "clerk", "gpt-4o")
+        assert entry.session == Session.open(tmp_path / "one.jsonl").id
+        assert entry.principal == user_name()
+
+
+@pytest.mark.requirement("U:ledger")
+async def test_histories_are_part_of_what_usage_reports_as_saved(tmp_path: Path):
+    store = tmp_path / "ledger.db"
+    left = await compact(talk(60), model="gpt-4o", context_window=4_000, ledger=store, client="clerk")
+    assert left.before is not None
+    assert len(recorded(store)) == 1
+    database = Database.open(store)
+    try:
+        report = usage_report(database, by="client", prices=lambda _: None)
+    finally:
+        database.close()
+    assert report.total.saved.history == left.before.messages - left.status.messages
+    assert [line.key for line in report.lines] == ["clerk"]
+
+
+@pytest.mark.requirement("U:ledger")
+async def test_a_compact_that_removes_nothing_records_nothing(tmp_path: Path):
+    await compact(talk(0)[:1], model="gpt-4o", ledger=tmp_path / "ledger.db")
+    await compact(talk(60), model="gpt-4o", context_window=4_000)
+    assert recorded(tmp_path / "ledger.db") == []
+
+
+async def test_a_ledger_that_cannot_be_opened_costs_a_warning_and_no_call(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    (tmp_path / "broken.db").write_bytes(b"no database, but long enough to be read as one" * 40)
+    left = await compact(talk(60), model="gpt-4o", context_window=4_000, ledger=tmp_path / "broken.db")
+    assert left.compacted
+    assert "histories are not recorded" in caplog.text
+
+
+@pytest.mark.requirement("U:ledger")
+def test_what_is_queued_at_the_end_of_a_process_is_written(tmp_path: Path):
+    code = (
+        "import anyio, sys; from ullage import Context\n"
+        "context = Context(model='gpt-4o', ledger=sys.argv[1])\n"
+        "context.add({'role': 'user', 'content': 'hello'}); anyio.run(context.prepare)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "ledger.db")], check=True)
+    (entry,) = recorded(tmp_path / "ledger.db")
+    assert (entry.kind, entry.model) == ("history", "gpt-4o")
+    assert entry.tokens > 0

@@ -24,7 +24,10 @@ SMALL = ("--window", "20k")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    for name in ("CONFIG", "DATA", "CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
     return tmp_path
@@ -112,6 +115,21 @@ def test_a_session_of_ullages_own_is_changed_in_its_place_and_its_archive_keeps_
         assert [record.message for record in opened.history(full=True)] == originals
     again = compacted(capsys, "own.jsonl")
     assert again["before"]["used"] < found["before"]["used"]
+
+
+@pytest.mark.requirement("U:ledger")
+def test_a_compaction_is_recorded_under_its_session_and_program_and_a_dry_run_is_not(
+    full: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["compact", full.name, "--dry-run", *SMALL]) == 0
+    capsys.readouterr()
+    found = compacted(capsys, full.name, "--output", "less.jsonl")
+    (conversation,) = read_conversations(full)
+    assert main(["usage", "--json", "--by", "session"]) == 0
+    (line,) = json.loads(capsys.readouterr().out)["lines"]
+    saved = found["before"]["messages"] - found["after"]["messages"]
+    assert (line["key"], line["client"]) == (conversation.id, "pi")
+    assert line["saved"]["history"] == saved > 0
 
 
 def test_a_session_of_ullages_own_may_go_elsewhere(folder: Path, capsys: pytest.CaptureFixture[str]):

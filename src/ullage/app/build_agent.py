@@ -8,11 +8,11 @@ from typing import Unpack
 from ullage.agent import Event, ToolsGiven
 from ullage.agent import run_agent as run_assembled
 from ullage.config import Settings
-from ullage.context import OptionsGiven, Session, Summarizer
+from ullage.context import OptionsGiven, Session
 from ullage.messages import Format, Message
 
-from .build_context import Context
-from .build_delegate import open_delegate, with_model
+from .build_context import Context, SummarizerGiven
+from .build_delegate import open_delegate_and_ledger, with_model
 from .model_summarizer import DelegateSummarizer
 
 __all__ = ["run_agent"]
@@ -25,8 +25,9 @@ async def run_agent(  # noqa: PLR0913
     tools: ToolsGiven = None,
     session: Session | str | Path | None = None,
     system: str | None = None,
-    summarizer: Summarizer | None = None,
+    summarizer: SummarizerGiven = None,
     settings: Settings | None = None,
+    client: str | None = None,
     max_steps: int = 50,
     **options: Unpack[OptionsGiven],
 ) -> AsyncGenerator[Event, None]:
@@ -45,8 +46,9 @@ async def run_agent(  # noqa: PLR0913
         tools: Python functions, `ToolSource`s (a server, a gateway, a database), or a list of both.
         session: A path or an open session. With one, nothing that was said is lost when the run ends early.
         system: The system prompt.
-        summarizer: Writes the summary when the window is full; the model itself if None.
+        summarizer: Writes the summary when the window is full, as for `Context`; the model itself if None.
         settings: Those of the working directory if None.
+        client: The name of your program in the ledger, where model calls and histories are recorded by session.
         max_steps: Calls of the model at most.
         **options: Those of `Context`, such as `context_window` and `compact_threshold`.
 
@@ -58,7 +60,7 @@ async def run_agent(  # noqa: PLR0913
         InvalidArguments: A tool is neither a source nor a function that a model can call.
         ProviderFailed: No model answered.
     """
-    async with open_delegate(settings) as opened:
+    async with open_delegate_and_ledger(settings) as (opened, recorder):
         delegate, entry = with_model(opened, model)
         if entry.window is not None:
             options.setdefault("context_window", entry.window)
@@ -66,16 +68,21 @@ async def run_agent(  # noqa: PLR0913
             model=entry.model,
             session=session,
             system=system,
-            summarizer=summarizer or DelegateSummarizer(delegate=delegate, model=entry.id),
+            summarizer=summarizer,
             format=Format.ULLAGE,
+            ledger=recorder,
+            client=client,
             **options,
         )
+        if context.summarizer is None:
+            context.summarizer = DelegateSummarizer(delegate=delegate, model=entry.id, caller=context.caller)
         events = run_assembled(
             prompt,
             delegate=delegate,
             context=context,
             tools=tools,
             model=entry.id,
+            caller=context.caller,
             max_steps=max_steps,
         )
         async with aclosing(events):

@@ -3,10 +3,16 @@
 Imports in this module slow down every importer; `ullage count` does not import it.
 """
 
+import atexit
+import logging
+import os
+import uuid
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Unpack
+from typing import TypeAlias, Unpack
 
+from ullage import ledger as ledgers
 from ullage.context import Context as Unbound
 from ullage.context import (
     ContextUsage,
@@ -18,14 +24,61 @@ from ullage.context import (
     SummaryFunction,
     read_options,
 )
+from ullage.errors import UllageError
 from ullage.messages import Format
+from ullage.tool import ANONYMOUS, Caller
 
 from .count_text import format_of, meter
 
-__all__ = ["Context", "compact", "get_context_usage"]
+__all__ = ["Context", "LedgerGiven", "SummarizerGiven", "compact", "get_context_usage", "open_ledger"]
+
+_log = logging.getLogger(__name__)
 
 SummarizerGiven = Summarizer | SummaryFunction | str | object | None
 """The accepted kinds of summarizer: see `Context`."""
+LedgerGiven: TypeAlias = "ledgers.Recorder | str | Path | bool | None"  # a text, so that the ledger is imported on use
+"""The accepted kinds of ledger: see `Context`."""
+
+
+def open_ledger(given: LedgerGiven, *, config: Path | None = None) -> "ledgers.Recorder | None":
+    """Return the recorder of a store.
+
+    All contexts of this process share one recorder per store. It writes in a thread of its own, and at the end of the
+    process it writes what is queued. A store that cannot be opened costs the entries and a warning, never a call.
+
+    Args:
+        given: The path or URL of a store, True for the store of the settings in the working directory, or a recorder.
+            None and False record nothing.
+        config: The `ullage.toml` whose store True means, instead of those of the user and of the working directory.
+    """
+    if given is None or given is False:
+        return None
+    if not isinstance(given, str | Path | bool):
+        return given
+    try:
+        if given is True:
+            from ullage.config import Flags, load
+
+            given = load(Flags(config=config), os.environ, Path.cwd()).settings.store
+        return _shared_recorder(str(given))
+    except UllageError as error:
+        _log.warning("histories are not recorded: %s", error.message)
+        return None
+
+
+@lru_cache
+def _shared_recorder(store: str) -> "ledgers.Recorder":
+    from ullage.store import Database
+
+    database = Database.open(store)
+    recording = ledgers.Recording(database, keep_days=ledgers.KEEP_DAYS)
+
+    def close() -> None:
+        recording.stop()
+        database.close()
+
+    atexit.register(close)
+    return recording
 
 
 class Context(Unbound):
@@ -49,6 +102,9 @@ class Context(Unbound):
         system: object = None,
         tools: Sequence[object] = (),
         format: Format | str | None = None,  # noqa: A002
+        ledger: LedgerGiven = None,
+        client: str | None = None,
+        caller: Caller | None = None,
         **options: Unpack[OptionsGiven],
     ) -> None:
         """Create the context of one conversation.
@@ -62,11 +118,23 @@ class Context(Unbound):
             system: The system prompt, as the provider takes it.
             tools: The tools that are sent with each request.
             format: The provider's message format; detected from the messages if None.
+            ledger: Records what each request carries of the history, and what compactions save, for `ullage usage`: the
+                path or URL of a store, or True for the store of your settings. None records nothing.
+            client: The name of your program in these records.
+            caller: Principal, session and client of these records, instead of your user name, the session's id and
+                `client`.
             **options: The fields of `Options`, in either spelling.
         """
         written = None if format is None else format_of(format)
         given = read_options(options)
         opened = _open(session, written, model, given) if isinstance(session, str | Path) else session
+        recorder = open_ledger(ledger)
+        if caller is None and (recorder is not None or isinstance(summarizer, str)):
+            # Imported late: it takes time, and only records need the name.
+            from ullage.wire import user_name
+
+            name = uuid.uuid4().hex[:16] if opened is None else opened.id
+            caller = Caller(principal=user_name(), session=name, client=client, model=model)
         super().__init__(
             model=model,
             meter=meter(),
@@ -75,11 +143,13 @@ class Context(Unbound):
             tools=tools,
             options=given,
             session=opened,
-            summarizer=_named(summarizer),
+            summarizer=_named(summarizer, caller),
+            recorder=recorder,
+            caller=caller,
         )
 
 
-def _named(given: SummarizerGiven) -> SummarizerGiven:
+def _named(given: SummarizerGiven, caller: Caller | None) -> SummarizerGiven:
     """Return a summarizer for a model's name; anything else is returned as given.
 
     The modules that call models are imported only here.
@@ -88,7 +158,7 @@ def _named(given: SummarizerGiven) -> SummarizerGiven:
         return given
     from .model_summarizer import NamedSummarizer
 
-    return NamedSummarizer(given)
+    return NamedSummarizer(given, caller or ANONYMOUS)
 
 
 def _open(path: str | Path, written: Format | None, model: str, options: Options) -> Session:
@@ -121,13 +191,25 @@ async def compact(  # noqa: PLR0913
     format: Format | str | None = None,  # noqa: A002
     summarizer: SummarizerGiven = None,
     pinned: Collection[int] = (),
+    ledger: LedgerGiven = None,
+    client: str | None = None,
     **options: Unpack[OptionsGiven],
 ) -> Prepared:
     """Compact these messages now, as far as possible.
 
-    The given messages are not changed. `pinned` are the indexes of messages that must be kept.
+    The given messages are not changed. `pinned` are the indexes of messages that must be kept; `ledger` and `client`
+    are those of `Context`.
     """
-    context = Context(model=model, system=system, tools=tools, format=format, summarizer=summarizer, **options)
+    context = Context(
+        model=model,
+        system=system,
+        tools=tools,
+        format=format,
+        summarizer=summarizer,
+        ledger=ledger,
+        client=client,
+        **options,
+    )
     for place, message in enumerate(messages):
         context.add(message, pinned=place in pinned)
     return await context.compact()

@@ -358,6 +358,15 @@ async def open_delegate(
     Raises:
         BadConfiguration: No provider can be called.
     """
+    async with open_delegate_and_ledger(settings, environment=environment) as (delegate, _):
+        yield delegate
+
+
+@asynccontextmanager
+async def open_delegate_and_ledger(
+    settings: Settings | None = None, *, environment: Mapping[str, str] = os.environ
+) -> AsyncGenerator[tuple[Delegate, Recorder]]:
+    """Open a delegate like `open_delegate`, with the ledger that its model calls are recorded in."""
     chosen = _settings_of_folder(environment) if settings is None else settings
     # Operator log lines are opt-in. Without any handler Python would write them to standard
     # error.
@@ -370,7 +379,8 @@ async def open_delegate(
     try:
         async with httpx2.AsyncClient() as client:
             purse = purse_of(database, lambda: chosen)
-            yield build(chosen, environment, client=client, purse=purse, recorder=recording)
+            built = build(chosen, environment, client=client, purse=purse, recorder=recording)
+            yield built, recording or Unrecorded()
     finally:
         with anyio.CancelScope(shield=True):
             if recording is not None:

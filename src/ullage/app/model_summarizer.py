@@ -28,6 +28,7 @@ class NamedSummarizer:
 
     model: str
     """An alias or id of the policy, or any model of a provider whose key is set, as `openai:gpt-4o` or `gpt-4o`."""
+    caller: Caller = ANONYMOUS
 
     @property
     def window(self) -> int | None:
@@ -37,7 +38,7 @@ class NamedSummarizer:
     async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
         async with open_delegate() as opened:
             delegate, entry = with_model(opened, self.model)
-            return await DelegateSummarizer(delegate=delegate, model=entry.id).summarize(request)
+            return await DelegateSummarizer(delegate=delegate, model=entry.id, caller=self.caller).summarize(request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from ullage.context import (
     Summarizer,
     Teller,
     compact,
+    history_entry,
     limits_of,
     render_line,
     shown_tokens,
@@ -36,7 +37,7 @@ from ullage.context import (
 )
 from ullage.errors import InvalidArguments, UnreadableFile
 from ullage.messages import plain
-from ullage.tool import Json
+from ullage.tool import Caller, Json
 
 from .input_files import STDIN
 from .output import columns, dim, emit, emit_json, how_many, say, yellow
@@ -126,6 +127,29 @@ def written(let_go: LetGo, path: Path) -> Written:
     return Written(path=path, generation=generation)
 
 
+def record(let_go: LetGo, done: Written, config: Path | None) -> None:
+    """Record the compaction in the ledger of the settings, under the session and the program that it is from."""
+    # Imported late, so that a dry run does not wait for it.
+    from ullage.app.build_context import open_ledger
+    from ullage.wire import user_name
+
+    conversation = let_go.weighed.conversation
+    recorder = open_ledger(True, config=config)
+    if recorder is not None:
+        caller = Caller(principal=user_name(), session=conversation.id or done.path.stem, client=conversation.program)
+        recorder.record(
+            history_entry(
+                caller,
+                let_go.after,
+                before=let_go.weighed.usage,
+                sheds=let_go.work.sheds,
+                dropped=len(let_go.work.dropped),
+                generation=done.generation,
+            )
+        )
+        recorder.flush()
+
+
 def _recorded(session: Session, let_go: LetGo) -> tuple[list[Entry], list[Entry]]:
     """Return the entries before and after, with their ids in the session's file. The entries of a new session are
     written to it first."""
@@ -197,7 +221,10 @@ def run(arguments: argparse.Namespace) -> int:
     path = destination(found, arguments.output)
     found = mended(found, path)
     let_go = anyio.run(partial(_asked, found, options, arguments))
-    done = written(let_go, path) if let_go.work.compacted else None
+    done = None
+    if let_go.work.compacted:
+        done = written(let_go, path)
+        record(let_go, done, arguments.config)
     return _told(let_go, done, arguments)
 
 

@@ -1,7 +1,7 @@
 """Measures what fills a context window, and compacts a history to fit it."""
 
 from .compaction import Compaction, Teller, compact
-from .context import Context, Plan, Prepared
+from .context import Context, Plan, Prepared, history_entry
 from .context_options import DEFAULTS, CachePrices, Limits, Options, OptionsGiven, Threshold, limits_of, read_options
 from .history import Keeping
 from .session import RecallSource, Session, SessionChanged
@@ -62,6 +62,7 @@ __all__ = [
     "as_summarizer",
     "compact",
     "draw_grid",
+    "history_entry",
     "learnt_window",
     "limits_of",
     "mask",

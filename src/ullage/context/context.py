@@ -7,6 +7,7 @@ files.
 """
 
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,11 +15,12 @@ from datetime import UTC, datetime
 import anyio
 import anyio.to_thread
 
+from ullage import ledger
 from ullage.errors import StoreFailed
 from ullage.messages import Format, plain, read_answer
 from ullage.models import Usage
 from ullage.tokens import Meter, drain, patiently
-from ullage.tool import Json, ToolSource
+from ullage.tool import Caller, Json, ToolSource
 
 from .compaction import Compaction, Teller, compact
 from .context_options import DEFAULTS, CachePrices, Options, cache_prices_of, limits_of
@@ -29,7 +31,7 @@ from .token_weights import Entry
 from .truncate_messages import Dropped, Shed
 from .usage import ContextUsage, learnt_window
 
-__all__ = ["Context", "Plan", "Prepared"]
+__all__ = ["Context", "Plan", "Prepared", "history_entry"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,48 @@ def shed_json(shed: Shed) -> dict[str, Json]:
     }
 
 
+def history_entry(  # noqa: PLR0913 - what is known of a compaction
+    caller: Caller,
+    after: ContextUsage,
+    *,
+    before: ContextUsage | None = None,
+    sheds: Sequence[Shed] = (),
+    dropped: int = 0,
+    generation: int | None = None,
+) -> "ledger.Entry":
+    """Return the ledger's entry of a history as it is sent to a model.
+
+    Tokens are those of the messages alone: the ledger has tool definitions in entries of their own.
+
+    Args:
+        caller: Principal, session and client that the entry is filed under.
+        after: Usage of the window with the messages as they are sent.
+        before: Usage before the compaction; None if nothing was compacted.
+        sheds: What was compacted.
+        dropped: Number of messages that were changed or removed.
+        generation: Number of the compaction in the session's archive, if it has one.
+    """
+    detail: dict[str, str | int | None] = {"used": after.used, "window": after.context_window}
+    if before is not None:
+        tiers = ", ".join(dict.fromkeys(shed.tier for shed in sheds))
+        detail |= {"used_before": before.used, "compacted_by": tiers, "messages": dropped, "generation": generation}
+    baseline = (before or after).messages
+    return ledger.Entry(
+        time=datetime.now(UTC),
+        kind="history",
+        principal=caller.principal,
+        session=caller.session,
+        session_inferred=caller.session_inferred,
+        client=caller.client,
+        model=after.model,
+        tokens=after.messages,
+        method=after.method,
+        baseline_tokens=baseline,
+        saved_tokens=baseline - after.messages,
+        detail=detail,
+    )
+
+
 _GROWN = 0.05
 """Share of the window by which the usage must grow before a compaction that gained nothing is tried again."""
 _SMALLER = 0.9
@@ -125,6 +169,10 @@ class Context:
         session: Stores the history in a file. None keeps it in memory only.
         summarizer: Writes the summaries: a `Summarizer`, a function or a client of a provider's SDK. None uses a
             digest, which calls no model.
+        recorder: Ledger that gets an entry for each history that `prepare` returns and for each compaction. None
+            records nothing.
+        caller: Principal, session and client that these entries are filed under. None uses the session's id, or a
+            random one without a session.
         clock: Monotonic clock, in seconds.
 
     Raises:
@@ -147,6 +195,8 @@ class Context:
         options: Options = DEFAULTS,
         session: Session | None = None,
         summarizer: Summarizer | SummaryFunction | object | None = None,
+        recorder: "ledger.Recorder | None" = None,
+        caller: Caller | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Load the session's messages, if there is a session."""
@@ -162,6 +212,10 @@ class Context:
             format=format or (session.format if session else None),
             system=system,
             tools=tools,
+        )
+        self._recorder = recorder
+        self.caller = caller or Caller(
+            principal="anonymous", session=uuid.uuid4().hex[:16] if session is None else session.id
         )
         self._clock = clock
         self._breaker = Breaker(clock)
@@ -245,10 +299,12 @@ class Context:
         async with self._working:
             usage = await self._looked_at()
             if self._is_due(usage):
-                return await self._let_go(usage, now=not (usage.will_compact or self._refused))
-            return self._prepared(
-                self._history.entries, status=usage, warning=self._stuck if usage.will_compact else None
-            )
+                prepared = await self._let_go(usage, now=not (usage.will_compact or self._refused))
+            else:
+                stuck = self._stuck if usage.will_compact else None
+                prepared = self._prepared(self._history.entries, status=usage, warning=stuck)
+            self._record(prepared)
+            return prepared
 
     async def compact(self) -> Prepared:
         """Compact the history as far as possible now, whether or not the threshold is reached.
@@ -257,7 +313,10 @@ class Context:
             Messages, system prompt and tools to send, with the usage of the window.
         """
         async with self._working:
-            return await self._let_go(await self._looked_at(), now=True)
+            prepared = await self._let_go(await self._looked_at(), now=True)
+            if prepared.compacted:
+                self._record(prepared)
+            return prepared
 
     def observe(self, response: object = None, *, usage: Usage | None = None, answer: Sequence[object] = ()) -> None:
         """Record the result of the last call of the model: append the answer and use the reported token counts.
@@ -277,6 +336,19 @@ class Context:
         self._called = self._clock()
         if usage is not None and 0 < sent <= len(history.entries):
             history.report(usage, sent, is_next=is_next)
+
+    def _record(self, prepared: Prepared) -> None:
+        if self._recorder is not None:
+            self._recorder.record(
+                history_entry(
+                    self.caller,
+                    prepared.status,
+                    before=prepared.before,
+                    sheds=prepared.sheds,
+                    dropped=len(prepared.dropped),
+                    generation=prepared.generation,
+                )
+            )
 
     @property
     def tools_of_its_own(self) -> tuple[ToolSource, ...]:
