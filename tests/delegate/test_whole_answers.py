@@ -470,3 +470,24 @@ def test_a_number_of_any_length_loses_no_answer(wire: str):
     ]
     assert b"9" * 5_000 in b"".join(long)
     assert answer(Body([*long]), provider(wire)).text == "Hello there"
+
+
+@pytest.mark.parametrize("wire", ANSWERS)
+def test_neither_a_byte_order_mark_nor_a_missing_last_newline_costs_a_part_of_the_answer(wire: str):
+    whole = b"\xef\xbb\xbf" + b"".join(events(ANSWERS[wire])).rstrip(b"\n")
+    for pieces in ([whole], [whole[:2], whole[2:4], whole[4:]]):
+        completion = answer(Body([*pieces], media_type="text/event-stream; charset=iso-8859-1"), provider(wire))
+        assert (completion.text, completion.usage.input, completion.usage.output) == ("Hello there", 39, 5)
+
+
+@pytest.mark.parametrize("wire", ANSWERS)
+def test_a_stream_that_ends_anywhere_is_whole_or_truncated(wire: str):
+    whole, found = b"".join(events(ANSWERS[wire])), list[str]()
+    for length in range(0, len(whole), 7):
+        try:
+            found.append(answer(Body([whole[:length]]), provider(wire)).text)
+        except ProviderFailed as failed:
+            found.append(failed.kind)
+    lost = found.count("truncated")
+    assert found == ["truncated"] * lost + ["Hello there"] * (len(found) - lost)
+    assert lost > len(found) / 2

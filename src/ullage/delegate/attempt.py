@@ -415,15 +415,22 @@ def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing)
 
 
 class _Stream(httpx2.AsyncByteStream):
-    """The body of a response, which reports each received piece, keep-alive comments included, as activity."""
+    """The body of a response, which reports each received piece, keep-alive comments included, as activity.
 
-    def __init__(self, body: httpx2.AsyncByteStream, touch: Callable[[], None]) -> None:
-        self._body, self._touch = body, touch
+    An empty line is added at its end, because some servers send none after the last event.
+    """
+
+    def __init__(self, body: httpx2.AsyncByteStream, touch: Callable[[], None], *, is_plain: bool) -> None:
+        self._body, self._touch, self._is_plain = body, touch, is_plain
+        self.has_ended = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._body:
             self._touch()
             yield piece
+        self.has_ended = True
+        if self._is_plain:
+            yield b"\n\n"
 
     async def aclose(self) -> None:
         await self._body.aclose()
@@ -494,13 +501,22 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
         """Move the deadline. Moving the deadline of one scope is cheaper than a new scope for each event."""
         silence.deadline = listening.deadline()
 
-    response.stream = _Stream(cast("httpx2.AsyncByteStream", response.stream), touch)
+    is_plain = response.headers.get("content-encoding", "identity").lower() == "identity"
+    stream = _Stream(cast("httpx2.AsyncByteStream", response.stream), touch, is_plain=is_plain)
+    response.stream = stream
+    # Events are UTF-8 whatever the headers say, and may begin with a byte order mark.
+    response.encoding = "utf-8-sig"
     silence = anyio.CancelScope(deadline=listening.asked + listening.timeouts.first_byte)
     try:
         with _translated(), silence:
             events = aiter(httpx2.EventSource(response, _EVENT))
             async for event in events:
-                listening.take(event)
+                try:
+                    listening.take(event)
+                except ProviderFailed as failed:
+                    # Half an event at the end says that the stream is truncated, which `finish` finds out.
+                    if failed.kind != "malformed" or not stream.has_ended:
+                        raise
                 touch()
                 if listening.is_over:
                     with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError):
