@@ -15,6 +15,7 @@ REQUIREMENTS = {
     "U:groups": "A client's profile selects groups of servers and sees only theirs.",
     "U:ledger": "Definitions, searches, results, history and model calls are written to one ledger with what was saved.",
     "U:usage": "Usage and the status line say what was spent and saved, from the ledger and other programs' logs, each call once.",
+    "U:dashboard": "A page with the same figures for operators: signed in by a one-time code, read-only, a principal sees its own rows.",
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
     "U:shapes": "A search shows what a tool returns, from its schema or learned from replies: keys and types, never a value, never across principals.",
     "U:whole": "A client that runs programs gets results whole, with structured content, still metered.",

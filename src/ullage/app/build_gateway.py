@@ -45,6 +45,7 @@ from ullage.gateway import (
     Catalogue,
     Decision,
     Embedders,
+    Entry,
     Find,
     FindSettings,
     Guarded,
@@ -67,6 +68,7 @@ from ullage.gateway import (
     Underscored,
     Vault,
     View,
+    definition_text,
 )
 from ullage.ledger import KEEP_DAYS, Recorder, Recording, Unrecorded
 from ullage.options import DatabaseSettings, Server
@@ -108,7 +110,9 @@ __all__ = [
     "follow",
     "open_gateway",
     "references",
+    "tokens_of",
     "until_restart",
+    "weigh",
 ]
 
 _log = logging.getLogger(__name__)
@@ -230,6 +234,17 @@ def references(meter: Meter, window: int | None = None) -> Callable[[Caller], Re
         return rules.get(caller.model or "") or models(caller)
 
     return reference
+
+
+def weigh(text: str) -> int:
+    """Return the tokens of a text for the model that the catalogue counts for."""
+    return meter().count(text, ASSUMED.counted_as).tokens
+
+
+def tokens_of(entry: Entry) -> int:
+    """Return the tokens of a tool's definition: those in the catalogue, else counted now."""
+    known = entry.token_count
+    return weigh(definition_text(entry.tool)) if known is None else known
 
 
 class Weighing:

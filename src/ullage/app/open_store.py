@@ -21,9 +21,20 @@ from dataclasses import dataclass, field
 
 from ullage.config import Settings
 from ullage.errors import StoreFailed
-from ullage.gateway import Baseline, Baselines, DefinitionChange, Places, Server, StoredShapes, StoredUses
+from ullage.gateway import (
+    Baseline,
+    Baselines,
+    DefinitionChange,
+    Places,
+    Server,
+    StoredShapes,
+    StoredUses,
+    changed_parts,
+    trust_command,
+)
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
+from ullage.tool import Json
 from ullage.wire import ChildEnvironment, user_name
 
 __all__ = [
@@ -128,6 +139,26 @@ class DefinitionReport:
         """Whether something withheld changed more than once, as for a server that generates its definitions at each
         start."""
         return any(change.changes > 1 for change in self.withheld)
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "withheld": [
+                {
+                    "kind": change.kind,
+                    "name": change.name,
+                    "changed": list[Json](changed_parts(change)),
+                    "accepted_hash": change.accepted_hash,
+                    "offered_hash": change.offered_hash,
+                    "since": change.since.isoformat(),
+                    "command": trust_command(change.server, change.name or None),
+                }
+                for change in self.withheld
+            ],
+            "new": [
+                {"kind": record.kind, "name": record.name, "since": record.created.isoformat()} for record in self.new
+            ],
+            "keeps_changing": self.keeps_changing,
+        }
 
 
 def report_definitions(baselines: Baselines, server: Server) -> DefinitionReport:

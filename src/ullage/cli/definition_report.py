@@ -10,7 +10,7 @@ from ullage.config import Settings
 from ullage.errors import UnknownTool
 from ullage.gateway import DefinitionChange, Server, changed_parts, difference_lines, tool_of, trust_command
 from ullage.gateway.poison import Flag, find_flags, flag_json, flag_line
-from ullage.tool import Json, JsonObject, Tool
+from ullage.tool import JsonObject, Tool
 
 from ..app.build_gateway import Gateway
 from .output import bold, dim, emit, green, how_many, red, yellow
@@ -22,7 +22,6 @@ __all__ = [
     "find_server_flags",
     "flag_json",
     "flag_line",
-    "report_json",
     "report_lines",
     "visible",
     "withheld_lines",
@@ -162,24 +161,3 @@ def report_lines(server: str, report: DefinitionReport) -> list[str]:
             "`definition_changes` says"
         )
     return lines
-
-
-def report_json(report: DefinitionReport) -> dict[str, Json]:
-    return {
-        "withheld": [
-            {
-                "kind": change.kind,
-                "name": change.name,
-                "changed": list[Json](changed_parts(change)),
-                "accepted_hash": change.accepted_hash,
-                "offered_hash": change.offered_hash,
-                "since": change.since.isoformat(),
-                "command": trust_command(change.server, change.name or None),
-            }
-            for change in report.withheld
-        ],
-        "new": [
-            {"kind": record.kind, "name": record.name, "since": record.created.isoformat()} for record in report.new
-        ],
-        "keeps_changing": report.keeps_changing,
-    }

@@ -26,7 +26,7 @@ from ullage.sql import DIALECTS, DatabaseSettings, dialect_of
 from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
 
-from .definition_report import report_json, report_lines
+from .definition_report import report_lines
 from .load_settings import add_flags, check, chosen, examined, offered, situation_of, with_gateway
 from .output import NO_SERVERS, bold, dim, emit, emit_json, emit_wrapped, green, how_many, red, without_name, yellow
 from .progress import show_waiting
@@ -509,7 +509,7 @@ def _found_json(one: _Found) -> dict[str, Json]:
         "tools": one.tools,
         "tokens": one.tokens,
         "kept_back": one.kept_back,
-        "definitions": report_json(one.definitions),
+        "definitions": one.definitions.to_json(),
         "error": None if one.error is None else _error_json(one.error),
         "notes": [*(() if health is None else health.notes), *one.unmatched],
         "flags": [flag_json(flag) for flag in one.flags],

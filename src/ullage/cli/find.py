@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from ullage.app.build_gateway import Gateway
 from ullage.app.open_store import forget_learnt
 from ullage.errors import InvalidArguments
 from ullage.gateway import Explained, signature
-from ullage.search import Document, Hit, Named, Reason, Why, parts, terms
+from ullage.search import Document, Named, Reason, Why, parts, terms
 from ullage.tool import Call, Json, Tool
 
 from .load_settings import add_flags, caller_of, read, say, with_gateway
@@ -27,7 +27,6 @@ _TERMS = 6
 """Maximum terms shown to a person; the others contributed less."""
 _LEAST = 0.005
 """Minimum score shown to a person: a smaller one is 0 in two decimals."""
-_DECIMALS = 4
 _UNBROKEN = "\u00a0"
 """A space at which lines are not broken."""
 _OF_SERVER = "it is of the server that was asked for"
@@ -95,33 +94,7 @@ def _meaning(why: Why) -> str:
 
 def why_json(shown: Iterable[Explained]) -> dict[str, Json]:
     """Return explanations by the tool's name; None for a tool listed only because its server was requested."""
-    return {one.listed: None if one.hit is None else dict(_json(one.hit)) for one in shown}
-
-
-def _json(hit: Hit) -> Iterator[tuple[str, Json]]:
-    why = hit.explain()
-    yield "score", _rounded(hit.score)
-    yield "named", hit.named.name.lower() if hit.named else None
-    yield "words", _rounded(why.words)
-    yield "meaning", _rounded(why.meaning)
-    yield "closer", _rounded(why.closer)
-    yield "use", _rounded(why.use)
-    yield "nearness", None if why.nearness is None else _rounded(why.nearness)
-    yield "share", _rounded(why.share)
-    yield "terms", [_reason_json(reason) for reason in why.reasons]
-
-
-def _reason_json(reason: Reason) -> dict[str, Json]:
-    return {
-        "term": reason.term,
-        "field": reason.field.value,
-        "score": _rounded(reason.score),
-        "asked": reason.asked,
-    }
-
-
-def _rounded(number: float) -> float:
-    return round(number, _DECIMALS)
+    return {one.listed: one.to_json() for one in shown}
 
 
 _LEAST_TOKENS = 100

@@ -29,6 +29,7 @@ VERBS = {
     "config": "Show the settings in force and where each comes from",
     "context": "Show what fills the context window of a session",
     "count": "Count the tokens of files for one or several models",
+    "dashboard": "Show the address of the dashboard, with a code to sign in",
     "doctor": "Check servers, databases and settings, and say how to fix them",
     "find": "Search for tools the way an agent does",
     "install": "Put Ullage in front of a program's MCP servers",

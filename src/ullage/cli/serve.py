@@ -22,7 +22,7 @@ import anyio
 from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.app.fill_start_cache import StartAnswers
 from ullage.app.provider_keys import names_on
-from ullage.config import Loaded, Settings, read_tokens
+from ullage.config import Loaded, Places, Settings, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.handover import Handover
 from ullage.ledger import Recorder
@@ -242,6 +242,7 @@ async def _http(
     tokens: Tokens,
     told_to_end: anyio.Event,
 ) -> None:
+    from ullage.app.build_dashboard import announce_server, build_dashboard
     from ullage.web import AccessLog, Metrics, operations_pages
 
     bound, address = place
@@ -262,17 +263,24 @@ async def _http(
             await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
         gateway.spawn(partial(collect_garbage, lambda: not len(gateway.open_calls)))
-        await serve_http(
-            partial(_profile, gateway, arguments.client),
-            bound,
-            client=arguments.client,
-            tokens=tokens,
-            hosts=(Address.parse(arguments.http).host,),
-            allow_hosts=tuple(arguments.allow_host),
-            on_session_end=gateway.host.release,
-            shutdown=_shutdown(gateway, told_to_end),
-            pages=operations_pages(metrics[0], lambda: gateway.store_error is None),
-        )
+        dashboard = build_dashboard(gateway, tokens=tokens)
+        with announce_server(address, dashboard.key, Places.of_user()) as server:
+            if sys.stderr.isatty():  # a log keeps what it is sent, and a code is for the person who started this
+                say(f"  dashboard:    {server.url}#{dashboard.make_code()}  (signs in once; later: ullage dashboard)")
+            else:
+                say(f"  dashboard:    {server.url}  (ullage dashboard prints a code to sign in)")
+            await serve_http(
+                partial(_profile, gateway, arguments.client),
+                bound,
+                client=arguments.client,
+                tokens=tokens,
+                hosts=(Address.parse(arguments.http).host,),
+                allow_hosts=tuple(arguments.allow_host),
+                on_session_end=gateway.host.release,
+                shutdown=_shutdown(gateway, told_to_end),
+                pages=operations_pages(metrics[0], lambda: gateway.store_error is None),
+                site=dashboard.application(),
+            )
 
 
 def _profile(gateway: Gateway, flagged: str | None, client: str | None) -> Profile:

@@ -6,8 +6,8 @@ All verbs count with these functions, so that their figures agree. Nothing is pr
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from ullage import app
-from ullage.gateway import ASSUMED, Entry, Rules, View, definition_text
+from ullage.app.build_gateway import tokens_of, weigh
+from ullage.gateway import Entry, Rules, View
 from ullage.sql import ORIGINAL_NAMES
 
 __all__ = ["entries_of", "kept_back", "tokens_of", "unmatched", "weigh", "without_ullage"]
@@ -17,15 +17,6 @@ _RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "o
 
 def entries_of(view: View, server: str) -> list[Entry]:
     return [entry for entry in view.entries if entry.server == server]
-
-
-def tokens_of(entry: Entry) -> int:
-    known = entry.token_count
-    return weigh(definition_text(entry.tool)) if known is None else known
-
-
-def weigh(text: str) -> int:
-    return app.count(text, ASSUMED.counted_as).tokens
 
 
 def without_ullage(view: View) -> int:

@@ -17,7 +17,7 @@ from ullage.errors import UllageError
 from ullage.gateway import Entry, View, definition_text
 from ullage.tool import Json, Tool
 
-from .definition_report import report_json, report_lines
+from .definition_report import report_lines
 from .load_settings import add_flags, chosen, read, say, situation_of, with_gateway
 from .output import (
     NO_SERVERS,
@@ -288,9 +288,7 @@ def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
         "tools": [_entry_json(entry) for entry in entries],
         "listed": [tool.name for tool in seen.listed],
         "missing": [{"server": one.server, "reason": one.reason} for one in seen.view.missing],
-        "definitions": {
-            name: report_json(report) for name, report in seen.definitions.items() if server in (None, name)
-        },
+        "definitions": {name: report.to_json() for name, report in seen.definitions.items() if server in (None, name)},
         "behind": not seen.is_planned,
         "doubled": list[Json](seen.doubled),
         "disabled": [one.name for one in seen.loaded.settings.servers if one.disabled],

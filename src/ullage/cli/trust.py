@@ -19,7 +19,7 @@ from ullage.config.project_trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
 
-from .definition_report import accept_definitions, report_json, report_lines
+from .definition_report import accept_definitions, report_lines
 from .load_settings import add_flags, approve, can_be_asked, chosen, examined, fill_start_cache, pending_lines, reviewed
 from .output import bold, dim, emit, emit_json, plain
 
@@ -85,7 +85,7 @@ def _accept(arguments: argparse.Namespace) -> int:
         with open_definitions(loaded.settings, server) as definitions:
             report = _report_of(definitions, arguments.tool)
             accepted = () if arguments.show else definitions.accept(report.withheld)
-            emit_json({**report_json(report), "accepted": [change.name for change in accepted]})
+            emit_json({**report.to_json(), "accepted": [change.name for change in accepted]})
     else:
         status = accept_definitions(loaded.settings, server, arguments.tool, only_show=arguments.show)
     if not arguments.show:
@@ -107,7 +107,7 @@ def _list(arguments: argparse.Namespace) -> int:
             {
                 "pending": [_pending_json(one) for one in pending],
                 "approved": [_approved_json(path, approvals[0]) for path, approvals in approved.items()],
-                "definitions": {name: report_json(report) for name, report in reports.items()},
+                "definitions": {name: report.to_json() for name, report in reports.items()},
             }
         )
         return 0

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ullage.app.usage import Advice, Block, Span, advise, five_hour_blocks, open_usage
 from ullage.errors import InvalidArguments
-from ullage.ledger import GROUPS, Group, Line, Report, Spent, usage_report
+from ullage.ledger import GROUPS, Group, Line, Report, usage_report
 from ullage.tool import Json
 
 from .output import bold, columns, cut, dim, emit, emit_json, green, page, plain, say, screen
@@ -257,49 +257,9 @@ def report_json(report: Report, advice: Sequence[Json]) -> dict[str, Json]:
         "by": report.by,
         "since": None if report.since is None else report.since.isoformat(),
         "until": None if report.until is None else (report.until - timedelta(days=1)).isoformat(),
-        "lines": [line_json(one) for one in report.lines],
-        "total": line_json(report.total),
+        "lines": [one.to_json() for one in report.lines],
+        "total": report.total.to_json(),
         "advice": list(advice),
-    }
-
-
-def line_json(line: Line) -> dict[str, Json]:
-    saved = line.saved
-    return {
-        "key": line.key,
-        "client": line.client,
-        "project": line.project,
-        "first": None if line.first is None else line.first.isoformat(),
-        "last": None if line.last is None else line.last.isoformat(),
-        "spent": spent_json(line.spent),
-        "models": {name: spent_json(one) for name, one in line.models.items()},
-        "saved": {
-            "netTokens": saved.net,
-            "definitions": saved.definitions,
-            "results": saved.result,
-            "history": saved.history,
-            "searches": saved.search,
-            "readBack": saved.page,
-            "unmeasured": saved.unmeasured,
-            "dollars": None if saved.dollars is None else float(saved.dollars),
-        },
-        "tools": {"uses": line.uses, "errors": line.errors, "tokens": line.result_tokens, "requests": line.requests},
-    }
-
-
-def spent_json(spent: Spent) -> dict[str, Json]:
-    return {
-        "calls": spent.calls,
-        "inputTokens": spent.input - spent.cache_read - spent.cache_write,
-        "cacheReadTokens": spent.cache_read,
-        "cacheWriteTokens": spent.cache_write,
-        "outputTokens": spent.output,
-        "reasoningTokens": spent.reasoning,
-        "totalTokens": spent.tokens,
-        "dollars": None if spent.dollars is None else float(spent.dollars),
-        "unpricedCalls": spent.unpriced,
-        "cacheMissTokens": spent.missed,
-        "cacheMissDollars": float(spent.missed_dollars),
     }
 
 
@@ -332,7 +292,7 @@ def _print_blocks(found: Sequence[Block], zone: tzinfo, *, as_json: bool) -> Non
                     "end": one.end.isoformat(),
                     "isActive": one.is_active,
                     "client": one.client,
-                    "spent": spent_json(one.spent),
+                    "spent": one.spent.to_json(),
                 }
                 for one in found
             ]

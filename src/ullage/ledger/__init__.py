@@ -6,7 +6,18 @@ from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
     from .entry import Entry, Kind, ModelUse
-    from .ledger import Recorder, Recording, SpendOnly, Total, Unrecorded, read_entries, totals
+    from .ledger import (
+        Latency,
+        Recorder,
+        Recording,
+        SpendOnly,
+        Total,
+        Unrecorded,
+        latencies,
+        ledger_revision,
+        read_entries,
+        totals,
+    )
     from .prune import KEEP_DAYS
     from .report import GROUPS, Group, Line, Prices, Report, Saved, Spent, usage_report
 else:
@@ -18,6 +29,7 @@ else:
             "Group": "report",
             "KEEP_DAYS": "prune",
             "Kind": "entry",
+            "Latency": "ledger",
             "Line": "report",
             "ModelUse": "entry",
             "Prices": "report",
@@ -29,6 +41,8 @@ else:
             "Spent": "report",
             "Total": "ledger",
             "Unrecorded": "ledger",
+            "latencies": "ledger",
+            "ledger_revision": "ledger",
             "read_entries": "ledger",
             "totals": "ledger",
             "usage_report": "report",
@@ -41,6 +55,7 @@ __all__ = [
     "Entry",
     "Group",
     "Kind",
+    "Latency",
     "Line",
     "ModelUse",
     "Prices",
@@ -52,6 +67,8 @@ __all__ = [
     "Spent",
     "Total",
     "Unrecorded",
+    "latencies",
+    "ledger_revision",
     "read_entries",
     "totals",
     "usage_report",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
+from typing import Literal, Protocol
 
 import anyio.to_thread
 
@@ -25,9 +25,20 @@ from ullage.store import Connection, Database, seconds
 
 from .entry import Entry, Kind
 from .prune import prune
-from .rows import CALLS, ENTRIES, KINDS, entry_of, write_entries
+from .rows import CALLS, ENTRIES, HOUR, KINDS, entry_of, write_entries
 
-__all__ = ["Recorder", "Recording", "SpendOnly", "Total", "Unrecorded", "read_entries", "totals"]
+__all__ = [
+    "Latency",
+    "Recorder",
+    "Recording",
+    "SpendOnly",
+    "Total",
+    "Unrecorded",
+    "latencies",
+    "ledger_revision",
+    "read_entries",
+    "totals",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -308,3 +319,58 @@ def _total(entries: int, tokens: int, saved: int | None, errors: int, millisecon
         errors=int(errors),
         milliseconds=milliseconds,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long the model calls of a model, or the results of a server or tool, took."""
+
+    timed: int
+    """Number of calls with a known time; those read from logs have none."""
+    median: float
+    """Milliseconds."""
+    p95: float
+    """The time that 95 % of the calls did not exceed, in milliseconds."""
+
+
+def latencies(
+    database: Database,
+    *,
+    by: Literal["model", "server", "tool"],
+    since: datetime | None = None,
+    until: datetime | None = None,
+    principal: str | None = None,
+) -> dict[str, Latency]:
+    """Return the latencies by name, from the rows: of model calls by model, of tool results by server or tool.
+
+    `principal` limits them to one principal's rows.
+    """
+    conditions, values = _within(since, until)
+    table = "ullage_model_calls" if by == "model" else "ullage_entries"
+    conditions = [*conditions, "c.milliseconds IS NOT NULL", f"u.{by} IS NOT NULL", "u.kind = :kind"]
+    values["kind"] = KINDS.index("model" if by == "model" else "result")
+    if principal is not None:
+        conditions, values["principal"] = [*conditions, "p.principal = :principal"], principal
+    query = (
+        "SELECT name, MAX(n), MIN(CASE WHEN 2 * place >= n THEN ms END), MIN(CASE WHEN 20 * place >= 19 * n THEN ms "
+        f"END) FROM (SELECT u.{by} AS name, c.milliseconds AS ms, COUNT(*) OVER (PARTITION BY u.{by}) AS n, "
+        f"ROW_NUMBER() OVER (PARTITION BY u.{by} ORDER BY c.milliseconds) AS place FROM {table} c "
+        "JOIN ullage_sessions s ON s.id = c.session JOIN ullage_parties p ON p.id = s.party "
+        f"JOIN ullage_subjects u ON u.id = c.subject WHERE {' AND '.join(conditions)}) t GROUP BY name"
+    )
+    rows = database.read(lambda connection: connection.execute(query, values).all())
+    return {name: Latency(timed=int(timed), median=float(median), p95=float(p95)) for name, timed, median, p95 in rows}
+
+
+_RECENT_HOURS = 35 * 24
+
+
+def ledger_revision(database: Database, *, principal: str, now: datetime) -> tuple[int, ...]:
+    """Return numbers that change whenever rows of this principal from the last 35 days are added or replaced."""
+    query = (
+        "SELECT SUM(h.entries), SUM(h.tokens), SUM(h.saved), SUM(h.picodollars) FROM ullage_hours h "
+        "JOIN ullage_parties p ON p.id = h.party WHERE p.principal = :principal AND h.hour >= :since"
+    )
+    values = {"principal": principal, "since": int(seconds(now) // HOUR) - _RECENT_HOURS}
+    row = database.read(lambda connection: connection.execute(query, values).one())
+    return tuple(int(one or 0) for one in row)

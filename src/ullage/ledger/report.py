@@ -31,6 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ullage.models import Price
 from ullage.store import Connection, Database
+from ullage.tool import Json
 
 from .rows import DAY, ENTRIES_PRUNED, HOUR, KINDS, MEASURES, mark_of
 
@@ -84,6 +85,21 @@ class Spent:
     def tokens(self) -> int:
         return self.input + self.output
 
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "calls": self.calls,
+            "inputTokens": self.input - self.cache_read - self.cache_write,
+            "cacheReadTokens": self.cache_read,
+            "cacheWriteTokens": self.cache_write,
+            "outputTokens": self.output,
+            "reasoningTokens": self.reasoning,
+            "totalTokens": self.tokens,
+            "dollars": None if self.dollars is None else float(self.dollars),
+            "unpricedCalls": self.unpriced,
+            "cacheMissTokens": self.missed,
+            "cacheMissDollars": float(self.missed_dollars),
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
@@ -108,6 +124,18 @@ class Saved:
     @property
     def net(self) -> int:
         return self.definitions + self.search + self.result + self.page + self.history
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "netTokens": self.net,
+            "definitions": self.definitions,
+            "results": self.result,
+            "history": self.history,
+            "searches": self.search,
+            "readBack": self.page,
+            "unmeasured": self.unmeasured,
+            "dollars": None if self.dollars is None else float(self.dollars),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +162,24 @@ class Line:
     """Set if lines are sessions."""
     project: str | None = None
     """Set if lines are sessions."""
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "key": self.key,
+            "client": self.client,
+            "project": self.project,
+            "first": None if self.first is None else self.first.isoformat(),
+            "last": None if self.last is None else self.last.isoformat(),
+            "spent": self.spent.to_json(),
+            "models": {name: one.to_json() for name, one in self.models.items()},
+            "saved": self.saved.to_json(),
+            "tools": {
+                "uses": self.uses,
+                "errors": self.errors,
+                "tokens": self.result_tokens,
+                "requests": self.requests,
+            },
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -594,6 +594,9 @@ class Asked:
     settings: FindSettings
 
 
+_DECIMALS = 4
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     """A tool that a search found, with the reason."""
@@ -602,6 +605,31 @@ class Explained:
     hit: Hit | None
     """The index's hit with the parts of its score; None where the tool is included only because its server was asked
     for."""
+
+    def to_json(self) -> dict[str, Json] | None:
+        """Return the parts of the score; None where there is no hit."""
+        if self.hit is None:
+            return None
+        hit, why = self.hit, self.hit.explain()
+        return {
+            "score": round(hit.score, _DECIMALS),
+            "named": hit.named.name.lower() if hit.named else None,
+            "words": round(why.words, _DECIMALS),
+            "meaning": round(why.meaning, _DECIMALS),
+            "closer": round(why.closer, _DECIMALS),
+            "use": round(why.use, _DECIMALS),
+            "nearness": None if why.nearness is None else round(why.nearness, _DECIMALS),
+            "share": round(why.share, _DECIMALS),
+            "terms": [
+                {
+                    "term": reason.term,
+                    "field": reason.field.value,
+                    "score": round(reason.score, _DECIMALS),
+                    "asked": reason.asked,
+                }
+                for reason in why.reasons
+            ],
+        }
 
 
 class Searching:

@@ -26,8 +26,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ullage.errors import Denied, UllageError, Unavailable
@@ -63,8 +63,10 @@ class Front:
         clock: Callable[[], float],
         on_session_end: SessionEnd | None = None,
         pages: Mapping[str, Page] | None = None,
+        site: ASGIApp | None = None,
     ) -> None:
         self._pages = pages or {}
+        self._site = site
         self._profiles = profiles
         self._client = client
         self._tokens = tokens
@@ -84,22 +86,36 @@ class Front:
         self._is_ending = False
 
     def application(self) -> Starlette:
-        routes = [Route(PATH, endpoint=self), Route(f"{PATH}/{{client}}", endpoint=self)]
+        routes: list[BaseRoute] = [Route(PATH, endpoint=self), Route(f"{PATH}/{{client}}", endpoint=self)]
         routes += [
             Route(path, endpoint=partial(self._show, page), methods=["GET"]) for path, page in self._pages.items()
         ]
+        if self._site is not None:
+            routes.append(Mount("/", app=partial(self._pass_to_site, self._site)))
         return Starlette(routes=routes, lifespan=self._live)
+
+    async def _pass_to_site(self, site: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        refused = self._refuse_host(Request(scope))
+        if refused is None and self._is_ending:
+            refused = _error(shutting_down("takes no further requests"))
+        await (refused or site)(scope, receive, send)
+
+    def _refuse_host(self, request: Request) -> Response | None:
+        """Return the refusal of a request under another host name, or from another site's page."""
+        headers, bound = request.headers, request.scope.get("server")
+        port = self._port if self._port is not None or bound is None else bound[1]
+        refused = self._hosts.refuse(headers.getlist("host"), headers.getlist("origin"), port)
+        return None if refused is None else JSONResponse(dict(refused[1].wire()), status_code=refused[0])
 
     async def _show(self, page: Page, request: Request) -> Response:
         if not page.is_open:
-            bound = request.scope.get("server")
-            port = self._port if self._port is not None or bound is None else bound[1]
-            headers = request.headers
-            refused = self._hosts.refuse(headers.getlist("host"), headers.getlist("origin"), port)
+            refused = self._refuse_host(request)
             if refused is not None:
-                return JSONResponse(dict(refused[1].wire()), status_code=refused[0])
+                return refused
             try:
-                self._admit(request.scope, headers.get("authorization"))
+                self._admit(request.scope, request.headers.get("authorization"))
             except UllageError as error:
                 return _error(error)
         status, text = (503, '{"status": "unavailable"}') if page.is_open and self._is_ending else page.answer()
@@ -114,12 +130,9 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        headers, bound = request.headers, scope.get("server")
-        port = self._port if self._port is not None or bound is None else bound[1]
-        refused = self._hosts.refuse(headers.getlist("host"), headers.getlist("origin"), port)
+        refused = self._refuse_host(request)
         if refused is not None:
-            status, error = refused
-            return await JSONResponse(dict(error.wire()), status_code=status)(scope, receive, send)
+            return await refused(scope, receive, send)
         if self._is_ending:
             response = _error(shutting_down("takes no further requests"))
             response.headers["Connection"] = "close"

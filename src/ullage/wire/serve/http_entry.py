@@ -16,6 +16,7 @@ from .server import Profiles, SessionEnd, Shutdown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
     from .asgi_app import Front
 
@@ -37,6 +38,7 @@ async def serve_http(  # noqa: PLR0913
     on_session_end: SessionEnd | None = None,
     shutdown: Shutdown | None = None,
     pages: Mapping[str, Page] | None = None,
+    site: "ASGIApp | None" = None,
 ) -> None:
     """Serve on a bound socket until shutdown or cancellation.
 
@@ -49,6 +51,7 @@ async def serve_http(  # noqa: PLR0913
         allow_hosts: Names under which a proxy is reached, as `NAME` or `NAME:PORT`. Without a port it is 80, 443 or the
             bound one.
         pages: Pages served beside MCP, by path.
+        site: Answers every other path, once `Host` and `Origin` are checked. It authorizes requests itself.
     """
     own, port = bound.getsockname()[:2]
     if not tokens:
@@ -57,7 +60,7 @@ async def serve_http(  # noqa: PLR0913
     from .asgi_app import Listening
 
     allowed = AllowedHosts.build((*_names_of(own), *hosts), allow_hosts)
-    front = _front(profiles, client, tokens, allowed, port, clock, on_session_end, pages)
+    front = _front(profiles, client, tokens, allowed, port, clock, on_session_end, pages, site)
     listening = Listening(front, most_connections=_MOST_CONNECTIONS)
     await listening.serve(bound, shutdown or Shutdown())
 
@@ -71,6 +74,7 @@ def http_app(  # noqa: PLR0913
     clock: Callable[[], float] = time.time,
     on_session_end: SessionEnd | None = None,
     pages: Mapping[str, Page] | None = None,
+    site: "ASGIApp | None" = None,
 ) -> "Starlette":
     """Return the server as an ASGI application, to be mounted in another one.
 
@@ -78,7 +82,7 @@ def http_app(  # noqa: PLR0913
     on the port that the other application listens on.
     """
     allowed = AllowedHosts.build(LOOPBACK) if hosts is None else AllowedHosts.build((), hosts)
-    return _front(profiles, client, tokens, allowed, None, clock, on_session_end, pages).application()
+    return _front(profiles, client, tokens, allowed, None, clock, on_session_end, pages, site).application()
 
 
 def _front(  # noqa: PLR0913, PLR0917
@@ -90,10 +94,11 @@ def _front(  # noqa: PLR0913, PLR0917
     clock: Callable[[], float],
     on_session_end: SessionEnd | None,
     pages: Mapping[str, Page] | None = None,
+    site: "ASGIApp | None" = None,
 ) -> "Front":
     from .asgi_app import Front
 
-    return Front(profiles, client, tokens, hosts, port, clock, on_session_end, pages)
+    return Front(profiles, client, tokens, hosts, port, clock, on_session_end, pages, site)
 
 
 def _names_of(own: str) -> tuple[str, ...]:
