@@ -4,15 +4,18 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from ullage.errors import UnknownResource
-from ullage.ledger import Entry, ModelUse
+from ullage.ledger import Entry, ModelUse, Recording
 from ullage.models import Usage
+from ullage.store import Database
 from ullage.testing import FakeRecorder
 from ullage.testing.conformance import check_recorder
+from ullage.tracing import Tracer
 from ullage.web import AccessLog, Metrics, operations_pages
 from ullage.wire import Profile, Tokens, http_app
 
@@ -61,20 +64,43 @@ def test_metrics_are_sums_of_what_was_recorded_and_names_cannot_break_their_line
     metrics = Metrics(book)
     for entry in (RESULT, replace(RESULT, is_error=True, milliseconds=3.0), CALL):
         metrics.record(entry)
+    clock = iter([0, 70_000_000, 0, 3_000_000])
+    for error in (None, "tool_error"):
+        with Tracer((metrics.ended,), clock=lambda: next(clock)).span(
+            "tools/call",
+            "server",
+            mcp__method__name="tools/call",
+            gen_ai__tool__name="call_tool",
+            ullage__tool__name=RESULT.tool,
+            network__transport="tcp",
+            jsonrpc__request__id="not a label",
+        ) as span:
+            span.error = error
     assert len(book.entries) == 3
     lines = metrics.text().splitlines()
     assert all(line.startswith(("#", "mcp_", "gen_ai_", "ullage_")) for line in lines)
     found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    name = (
-        'mcp_server_operation_duration_seconds_bucket{mcp_method_name="tools/call",gen_ai_tool_name="query\\"\\n{evil}"'
-    )
-    fine = f'{name},server="shop",error_type="",le='
+    name, tool = "mcp_server_operation_duration_seconds", 'gen_ai_tool_name="query\\"\\n{evil}"'
+    fine = f'{name}_bucket{{{tool},mcp_method_name="tools/call",network_transport="tcp",le='
     assert (found[fine + '"0.05"}'], found[fine + '"0.1"}'], found[fine + '"+Inf"}']) == ("0", "1", "1")
-    assert found[f'{name},server="shop",error_type="tool_error",le="0.005"}}'] == "1"
+    failed = f'{name}_bucket{{error_type="tool_error",{tool},mcp_method_name="tools/call",network_transport="tcp",le='
+    assert found[failed + '"0.01"}'] == "1"
     assert found['ullage_cost_usd_total{model="gpt-5"}'] == "0.25"
     assert found['ullage_tokens_saved_net{kind="result"}'] == "1200"
-    tokens = 'gen_ai_client_token_usage_total{gen_ai_response_model="gpt-5",gen_ai_token_type="input"}'
-    assert found[tokens] == "100"
+    about = '{gen_ai_operation_name="chat",gen_ai_provider_name="shop",gen_ai_request_model="gpt-5"'
+    assert found[f"gen_ai_client_inference_usage_input_tokens_total{about}}}"] == "100"
+    assert found[f'gen_ai_client_token_usage_sum{about},gen_ai_token_type="output"}}'] == "20.000000"
+    assert found[f'gen_ai_client_token_usage_bucket{about},gen_ai_token_type="output",le="16"}}'] == "0"
+    assert found[f'gen_ai_client_token_usage_bucket{about},gen_ai_token_type="output",le="64"}}'] == "1"
+    assert found[f'gen_ai_client_operation_duration_seconds_bucket{about},le="0.08"}}'] == "1"
+
+
+def test_metrics_say_how_many_entries_the_ledger_lost(tmp_path: Path):
+    recording = Recording(Database.open(tmp_path / "ledger.db"))
+    metrics = Metrics(recording)
+    recording.stop()
+    metrics.record(RESULT)
+    assert "ullage_ledger_lost_total 1" in metrics.text().splitlines()
 
 
 def test_access_log_is_one_json_line_for_each_call_and_never_content():

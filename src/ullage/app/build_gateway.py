@@ -76,6 +76,7 @@ from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.tokens import PLAIN_RULES, CountSource, Meter
 from ullage.tool import Call, Caller, ClientDeclaration, Era, JsonObject, Listing, Reply, ToolSource
+from ullage.tracing import Tracer
 from ullage.wire import Health, Host, Identity, Profile
 
 from .build_sources import (
@@ -171,6 +172,7 @@ def until_restart(before: Settings, after: Settings) -> tuple[str, ...]:
     """Return the changed keys that take effect only at the next start, being fixed on connecting or opening."""
     changed = ["store.url"] if before.store != after.store else []
     changed += ["http.tokens"] if before.tokens != after.tokens else []
+    changed += ["telemetry"] if before.telemetry != after.telemetry else []
     kept = ("keep_hours", "keep_megabytes")
     changed += [f"results.{key}" for key in kept if getattr(before.results, key) != getattr(after.results, key)]
     changed += [f"gateway.{key}" for key in _SETTLED if getattr(before.gateway, key) != getattr(after.gateway, key)]
@@ -389,6 +391,7 @@ class Kit:
     open_calls: OpenCalls
     when_met: Callable[[Era, ClientDeclaration | None], None]
     when_roots_changed: Callable[[Caller, ClientDeclaration], None]
+    tracer: Tracer | None
 
     def serve(self, settings: Settings, client: str | None, *, is_preview: bool = False) -> Served:
         """Build the objects that serve one client. A preview only lists tools and starts no background work."""
@@ -439,6 +442,7 @@ class Kit:
             when_met=self.when_met,
             before_introduction=find.meet_servers,
             when_roots_changed=self.when_roots_changed,
+            tracer=self.tracer,
         )
         return Served(find, profile)
 
@@ -503,6 +507,8 @@ class Gateway:
     spawn: Callable[[Work], None]
     environment: Mapping[str, str] = field(repr=False)
     database: Database | None = None
+    tracer: Tracer | None = None
+    """Records a span of each request; None to record none."""
     store_error: StoreFailed | None = None
     """Why this session is not stored; None where it is."""
     tables: HeldTables = field(default_factory=HeldTables)
@@ -713,17 +719,19 @@ class Gateway:
             open_calls=self.open_calls,
             when_met=self.met,
             when_roots_changed=self._tell_roots_changed,
+            tracer=self.tracer,
         ).serve(self.settings, client, is_preview=is_preview)
 
 
 @asynccontextmanager
-async def open_gateway(
+async def open_gateway(  # noqa: PLR0913
     loaded: Loaded,
     *,
     environment: Mapping[str, str],
     again: Callable[[Loaded], Loaded] | None = None,
     is_own_address: Callable[[str], bool] = lambda _: False,
-    observe: Callable[[Recorder], Recorder] = lambda recorder: recorder,
+    observe: Callable[[Recorder], Recorder] | None = None,
+    tracer: Tracer | None = None,
 ) -> AsyncGenerator[Gateway]:
     """Open a gateway for these settings.
 
@@ -733,12 +741,14 @@ async def open_gateway(
         again: Reads all settings anew. With it, the settings files are watched and their changes adopted.
         is_own_address: Whether a URL leads to this gateway itself; such a server is left out.
         observe: Wraps the ledger's recorder in another one, as for metrics.
+        tracer: Records a span of each request.
     """
     database, store_error = await anyio.to_thread.run_sync(
         open_store, loaded.settings.store, "nothing is kept of this session"
     )
     recording = None if database is None else Recording(database, keep_days=KEEP_DAYS)
-    recorder = observe(recording or Unrecorded())
+    recorder: Recorder = recording or Unrecorded()
+    recorder = recorder if observe is None else observe(recorder)
     failure: Exception | None = None
     tokens = frozenset(token.env for token in loaded.settings.tokens if token.env is not None)
     with counting_in_worker():
@@ -751,6 +761,7 @@ async def open_gateway(
             )
             gateway = _build(loaded, ground, tasks)
             gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address
+            gateway.tracer = tracer
             await gateway.surfaces.load(
                 find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
             )

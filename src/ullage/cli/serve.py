@@ -13,12 +13,13 @@ import socket
 import stat
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 
 import anyio
 
+from ullage import __version__
 from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.app.fill_start_cache import StartAnswers
 from ullage.app.provider_keys import names_on
@@ -169,7 +170,23 @@ async def _stdio(
     client: str | None = arguments.client
     session: StartSession | None = getattr(arguments, "start_session", None)
     first = None if session is not None else await anyio.to_thread.run_sync(_read_first)
-    async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
+    async with AsyncExitStack() as stack:
+        metrics, tracer = None, None
+        if loaded.settings.telemetry.is_on:
+            from ullage.web import Metrics, open_telemetry
+
+            metrics = Metrics()
+            exporting = open_telemetry(loaded.settings.telemetry, os.environ, version=__version__, metrics=metrics)
+            tracer = await stack.enter_async_context(exporting)
+        gateway = await stack.enter_async_context(
+            open_gateway(
+                loaded,
+                environment=os.environ,
+                again=again,
+                observe=None if metrics is None else metrics.wrap,
+                tracer=tracer,
+            )
+        )
         situation = situation_of(arguments)
         answers = None if situation is None else StartAnswers(gateway=gateway, situation=situation)
         era = _first_era(first) if session is None else session.client_era
@@ -243,22 +260,26 @@ async def _http(
     told_to_end: anyio.Event,
 ) -> None:
     from ullage.app.build_dashboard import announce_server, build_dashboard
-    from ullage.web import AccessLog, Metrics, operations_pages
+    from ullage.web import AccessLog, Metrics, open_telemetry, operations_pages
 
     bound, address = place
-    metrics: list[Metrics] = []
+    metrics = Metrics()
 
     def observe(recorder: Recorder) -> Recorder:
-        metrics.append(Metrics(recorder))
-        return AccessLog(metrics[0], write=say) if arguments.access_log else metrics[0]
+        counted = metrics.wrap(recorder)
+        return AccessLog(counted, write=say) if arguments.access_log else counted
 
-    async with open_gateway(
-        loaded,
-        environment=os.environ,
-        again=partial(examined, arguments),
-        is_own_address=address.is_reached_by,
-        observe=observe,
-    ) as gateway:
+    async with (
+        open_telemetry(loaded.settings.telemetry, os.environ, version=__version__, metrics=metrics) as tracer,
+        open_gateway(
+            loaded,
+            environment=os.environ,
+            again=partial(examined, arguments),
+            is_own_address=address.is_reached_by,
+            observe=observe,
+            tracer=tracer,
+        ) as gateway,
+    ):
         for client in {arguments.client, *gateway.settings.clients}:
             await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
@@ -278,7 +299,7 @@ async def _http(
                 allow_hosts=tuple(arguments.allow_host),
                 on_session_end=gateway.host.release,
                 shutdown=_shutdown(gateway, told_to_end),
-                pages=operations_pages(metrics[0], lambda: gateway.store_error is None),
+                pages=operations_pages(metrics, lambda: gateway.store_error is None),
                 site=dashboard.application(),
             )
 

@@ -15,6 +15,7 @@ from .settings import (
     Results,
     Search,
     Settings,
+    Telemetry,
     Timing,
     Token,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Settings",
     "Severity",
     "Stamp",
+    "Telemetry",
     "Timing",
     "Token",
     "approve_command",

@@ -115,6 +115,9 @@ USER_ONLY_VALUES = {
     "delegate.project_keys": "it decides which of your variables a project may send",
     "gateway.join_calls": "it would let a client's approval of reading stand for writing",
     "results.ceiling": "it is your limit on the results of all your projects",
+    "telemetry.endpoint": "it decides where figures about your calls are sent",
+    "telemetry.export": "it decides whether figures about your calls are sent",
+    "telemetry.headers": "they may carry your keys",
     "results.keep_hours": "results of all your projects share one store",
     "results.keep_megabytes": "results of all your projects share one store",
 }

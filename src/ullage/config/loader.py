@@ -31,7 +31,7 @@ from .merge_layers import SAMPLE_SOURCE, combine
 from .project_trust import PENDING_KEY, PendingFile, Unit
 from .read_files import Reading
 from .settings import Search, Settings, Token
-from .settings_schema import CHOICES, GATEWAY, LEVEL, MONEY, RESULTS, STORE_KEYS, TEXT, Kind
+from .settings_schema import CHOICES, GATEWAY, LEVEL, MONEY, RESULTS, STORE_KEYS, TELEMETRY, TEXT, Kind
 
 __all__ = ["Flags", "Loaded", "Reload", "Reloading", "examine", "installed", "load", "read_tokens", "review", "watch"]
 
@@ -214,7 +214,7 @@ def _named_file(flags: Flags, environment: Mapping[str, str]) -> Path | None:
 
 def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
     """Yield the layers of flags and variables, one each."""
-    tables = {"gateway": GATEWAY, "results": RESULTS, "store": STORE_KEYS}
+    tables = {"gateway": GATEWAY, "results": RESULTS, "store": STORE_KEYS, "telemetry": TELEMETRY}
     kinds = {f"{table}.{key.name}": key.kind for table, keys in tables.items() for key in keys} | _DELEGATE
     said = (
         ("--store", "store.url", flags.store),
@@ -224,6 +224,7 @@ def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
         ("ULLAGE_MODEL", "gateway.model", environment.get("ULLAGE_MODEL") or None),
         ("ULLAGE_MODE", "gateway.mode", environment.get("ULLAGE_MODE") or None),
         ("ULLAGE_BUDGET", "results.budget", environment.get("ULLAGE_BUDGET") or None),
+        ("ULLAGE_TELEMETRY", "telemetry.endpoint", environment.get("ULLAGE_TELEMETRY") or None),
         ("ORCH_LOG_LEVEL", "delegate.log_level", environment.get("ORCH_LOG_LEVEL") or None),
         ("ORCH_COST_ALERT_USD", "delegate.cost_alert", environment.get("ORCH_COST_ALERT_USD") or None),
         ("ORCH_USAGE_EXPORT", "delegate.usage_export", environment.get("ORCH_USAGE_EXPORT") or None),

@@ -47,6 +47,7 @@ from .settings import (
     Scope,
     Search,
     Settings,
+    Telemetry,
     Token,
 )
 
@@ -292,6 +293,7 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
         delegate=delegate,
         providers=providers,
         retrieves=tuple(retrieves[name] for name in dict.fromkeys(name for one in layers for name in one.retrieves)),
+        telemetry=Telemetry(**_under("telemetry.", values)),
     )
     said = (issue for layer in layers for issue in layer.issues)
     clashes = _clashes({"servers": servers, "sources": databases, "retrieve": retrieves}, why)

@@ -29,6 +29,7 @@ __all__ = [
     "Scope",
     "Search",
     "Settings",
+    "Telemetry",
     "Timing",
     "Token",
     "WireKind",
@@ -207,6 +208,21 @@ class ClientProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """Where traces and metrics are sent. Only the user's own settings say so, never a project's file."""
+
+    endpoint: str | None = field(default=None, repr=False)
+    """May contain a secret; None for that of the `OTEL_` variables."""
+    export: bool | None = None
+    """None to export where an endpoint is set."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def is_on(self) -> bool:
+        return self.endpoint is not None if self.export is None else self.export
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """Where a bearer token for serving over HTTP is kept; exactly one of the two places is set."""
 
@@ -249,6 +265,7 @@ class Settings:
     """Configured providers; whether they have a key depends on the environment."""
     retrieves: tuple[Folders, ...] = ()
     """Folders to search; the first is used if none is named."""
+    telemetry: Telemetry = field(default_factory=Telemetry)
     pending_files: tuple[str, ...] = ()
     """Project files that wait for the user's approval, by absolute path."""
 

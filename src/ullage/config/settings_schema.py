@@ -63,6 +63,7 @@ __all__ = [
     "STORE_KEYS",
     "TABLE",
     "TABLES",
+    "TELEMETRY",
     "TEXT",
     "TIMES",
     "TIMING",
@@ -782,6 +783,21 @@ STORE_KEYS = (
         default="an SQLite file in the user's data folder",
     ),
 )
+TELEMETRY = (
+    Key(
+        name="endpoint",
+        kind=ADDRESS,
+        means="Where traces and metrics are sent, by OTLP over HTTP as JSON; `/v1/traces` and `/v1/metrics` are added.",
+        default="that of the variable `OTEL_EXPORTER_OTLP_ENDPOINT`, if `export` is true",
+    ),
+    Key(
+        name="export",
+        kind=FLAG,
+        means="Whether they are sent. `true` without `endpoint` sends them to where the `OTEL_` variables say.",
+        default="true where `endpoint` is set, else false",
+    ),
+    Key(name="headers", kind=PAIRS, means='HTTP headers sent along, such as a key: `{ api-key = "${KEY}" }`.'),
+)
 TOKEN = (
     Key(name="env", kind=VARIABLE, means="The variable that holds the token. Either this or `file`."),
     Key(name="file", kind=TEXT, means="The file that holds it, from this file's folder, `~` allowed."),
@@ -804,6 +820,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "clients.NAME": CLIENT,
     "own": OWN,
     "store": STORE_KEYS,
+    "telemetry": TELEMETRY,
     "http.tokens.NAME": TOKEN,
 }
 """Every table by its heading. NAME is chosen by the user; SCOPE is one of `call` to `month`."""

@@ -36,6 +36,7 @@ from .settings_schema import (
     SPENDING,
     STORE_KEYS,
     TABLES,
+    TELEMETRY,
     TOKEN,
     TOP,
     Key,
@@ -136,6 +137,7 @@ def _layer(document: Table, findings: _Findings) -> Layer:
         **_settings(document, "search", SEARCH, findings),
         **_settings(document, "results", RESULTS, findings),
         **_store(document, findings),
+        **_telemetry(document, findings),
     }
     servers = dict(_servers(document, findings))
     databases = dict(_databases(document, findings))
@@ -183,6 +185,25 @@ def _store(document: Table, findings: _Findings) -> dict[str, Any]:
         for name in (*replaced.unset, *replaced.foreign):
             findings.error(f"`store.url` needs `{name}`, which is not set in the environment", ("store", "url"))
         values["store.url"] = replaced.text
+    return values
+
+
+def _telemetry(document: Table, findings: _Findings) -> dict[str, Any]:
+    """Read where telemetry is sent. Its address and headers may contain keys from variables; one that is not set is a
+    problem, and nothing is sent."""
+    values = _settings(document, "telemetry", TELEMETRY, findings)
+    texts = [*values.get("telemetry.headers", {}).values(), *filter(None, [values.get("telemetry.endpoint")])]
+    replaced = {text: findings.page.expand(text) for text in texts}
+    missing = [name for one in replaced.values() for name in (*one.unset, *one.foreign)]
+    if missing:
+        said = f"nothing is exported: `[telemetry]` needs `{missing[0]}`, which is not set in the environment"
+        findings.issues.append(findings.page.issue("problem", said, ("telemetry",)))
+        return {"telemetry.export": False}
+    if "telemetry.endpoint" in values:
+        values["telemetry.endpoint"] = replaced[values["telemetry.endpoint"]].text
+    if "telemetry.headers" in values:
+        headers = values["telemetry.headers"].items()
+        values["telemetry.headers"] = {name: replaced[text].text for name, text in headers}
     return values
 
 

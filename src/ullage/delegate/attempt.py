@@ -37,6 +37,7 @@ import httpx2
 
 from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult, table_at, tables_at, text_at
 from ullage.tool import Json, JsonObject, Progress
+from ullage.tracing import trace_fields
 
 from .model_call import (
     Completion,
@@ -408,7 +409,7 @@ def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing)
     return client.build_request(
         "POST",
         provider.base_url.rstrip("/") + written.path,
-        headers={**headers, "content-type": "application/json", "accept": "text/event-stream"},
+        headers={**trace_fields(), **headers, "content-type": "application/json", "accept": "text/event-stream"},
         content=json.dumps(written.body, ensure_ascii=False).encode("utf-8", "replace"),
         timeout=timeouts,
     )

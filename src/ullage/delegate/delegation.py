@@ -14,6 +14,7 @@ model, and contains no response body of a provider.
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -27,6 +28,7 @@ from ullage.errors import UllageError
 from ullage.messages import Format, Media, Message, Part, Request, Thinking, ToolDefinition, join_texts
 from ullage.models import Cost, ModelTable, Usage
 from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
+from ullage.tracing import Span, child_span
 
 from .attempt import Hear, attempt
 from .model_call import Attempt, Completion, Event, Happening, Observer, Outcome, Outgoing, Provider, ProviderFailed
@@ -362,6 +364,37 @@ _SESSIONS = 1_000
 """Sessions whose language is kept."""
 
 
+_PROVIDER_NAMES = {"google": "gcp.gemini"}
+"""Providers that OpenTelemetry's conventions know under another name."""
+
+
+def _model_span(candidate: Candidate, provider: Provider, asked: Outgoing) -> AbstractContextManager[Span | None]:
+    """Record the request to a provider, without the prompt."""
+    is_gemini = candidate.entry.provider == "google"
+    operation, address = "generate_content" if is_gemini else "chat", httpx2.URL(provider.base_url)
+    return child_span(
+        f"{operation} {asked.model}",
+        gen_ai__operation__name=operation,
+        gen_ai__provider__name=_PROVIDER_NAMES.get(candidate.entry.provider, candidate.entry.provider),
+        gen_ai__request__model=asked.model,
+        gen_ai__request__stream=True,
+        gen_ai__request__max_tokens=asked.max_output_tokens,
+        gen_ai__request__temperature=asked.temperature,
+        server__address=address.host,
+        server__port=address.port or (443 if address.scheme == "https" else 80),
+    )
+
+
+def _set_usage(span: Span, usage: Usage) -> None:
+    span.set(
+        gen_ai__usage__input_tokens=usage.input,
+        gen_ai__usage__output_tokens=usage.output,
+        gen_ai__usage__cache_read__input_tokens=usage.cache_read,
+        gen_ai__usage__cache_creation__input_tokens=usage.cache_write,
+        gen_ai__usage__reasoning__output_tokens=usage.reasoning,
+    )
+
+
 @dataclass(slots=True, kw_only=True)
 class Delegate:
     """Delegates requests to models: routes, retries, falls back and accounts for the cost.
@@ -570,8 +603,17 @@ class Delegate:
         reader = provider.wire.reader()
         trial.so_far = reader.so_far
         asked = outgoing(candidate, order.ask, is_open=order.is_open)
-        with anyio.move_on_at(course.deadline):
-            return await attempt(self.client, provider, asked, trial.heard, reader)
+        with _model_span(candidate, provider, asked) as span:
+            try:
+                with anyio.move_on_at(course.deadline):
+                    return await attempt(self.client, provider, asked, trial.heard, reader)
+            except ProviderFailed as failed:
+                if span is not None:
+                    span.error = str(failed.status or failed.kind)
+                raise
+            finally:
+                if span is not None:
+                    _set_usage(span, believable(reader.so_far()))
         if reader.is_whole:
             return reader.finish()
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")

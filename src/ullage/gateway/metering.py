@@ -35,6 +35,7 @@ from ullage.models import ModelTable
 from ullage.table import find_table, find_table_in, scan
 from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
 from ullage.tool import Block, Call, Caller, Json, JsonObject, Listing, Origin, Reply, ToolSource
+from ullage.tracing import annotate_span
 
 from .sanitize import sanitized_result
 from .slim.schema_walk import is_small
@@ -423,6 +424,9 @@ class Metered(Passing[ToolSource]):
         reference = self.reference(call.caller)
         count = await patiently(weighed(reply, self.meter, reference.counted_as))
         meta = await _meta(reply, reference, count, milliseconds)
+        if reply.origin is not None:
+            annotate_span(ullage__server__name=reply.origin.server, ullage__tool__name=reply.origin.tool)
+        annotate_span(ullage__result__tokens=count.tokens)
         if reply.is_error or call.tool not in self.recorded_elsewhere:
             self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
         kept = {key: value for key, value in reply.meta.items() if key != ACCOUNT}

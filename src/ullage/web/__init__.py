@@ -1,4 +1,4 @@
-"""HTTP pages for operators: the dashboard with its sign-in, health, metrics and the access log."""
+"""HTTP pages for operators: the dashboard with its sign-in, health, metrics, the access log; export of telemetry."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from ullage.lazy_imports import import_on_use
 if TYPE_CHECKING:
     from .dashboard import CODES_PATH, Dashboard, GatewayFacts
     from .operations import AccessLog, Metrics, operations_pages
+    from .otlp_export import Exporter, Target, open_telemetry, targets_of
     from .sign_in import SignIns, Viewer
     from .usage_figures import LoggedCompaction, LoggedSession, UsageFigures
 else:
@@ -23,7 +24,11 @@ else:
             "SignIns": "sign_in",
             "UsageFigures": "usage_figures",
             "Viewer": "sign_in",
+            "Exporter": "otlp_export",
+            "Target": "otlp_export",
+            "open_telemetry": "otlp_export",
             "operations_pages": "operations",
+            "targets_of": "otlp_export",
         },
     )
 
@@ -31,12 +36,16 @@ __all__ = [
     "CODES_PATH",
     "AccessLog",
     "Dashboard",
+    "Exporter",
     "GatewayFacts",
     "LoggedCompaction",
     "LoggedSession",
     "Metrics",
     "SignIns",
+    "Target",
     "UsageFigures",
     "Viewer",
+    "open_telemetry",
     "operations_pages",
+    "targets_of",
 ]

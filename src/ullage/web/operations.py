@@ -1,8 +1,10 @@
-"""Health, Prometheus metrics and the access log of a gateway.
+"""Health, metrics and the access log of a gateway.
 
-`Metrics` and `AccessLog` wrap the ledger's recorder and use what it records of a call, so no figure is computed twice
-and no content of a call is available here. `/health` needs no token and returns only a status; `/metrics` needs a token
-where tokens are configured.
+`Metrics` and `AccessLog` wrap the ledger's recorder and use what it records of a call; `Metrics` also listens to ended
+spans. So no figure is computed twice, and no content of a call is available here. Metrics have the names and buckets of
+OpenTelemetry's conventions and are written in Prometheus's text format here, as OTLP in `otlp_export`.
+
+`/health` needs no token and returns only a status; `/metrics` needs a token where tokens are configured.
 """
 
 import json
@@ -12,41 +14,103 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Literal
 
-from ullage.ledger import Entry, Recorder
+from ullage.ledger import Entry, Recorder, Unrecorded
+from ullage.tracing import Span
 from ullage.wire import Page
 
-__all__ = ["AccessLog", "Metrics", "operations_pages"]
+__all__ = ["AccessLog", "Histogram", "Instrument", "Labels", "Metrics", "operations_pages"]
 
 _log = logging.getLogger("ullage.access")
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_CALLS = ("search", "result", "page")
 _SERIES = 2_000
 """Maximum label sets of one metric; further ones are counted as tool `other`."""
-_CALLS = ("search", "result", "page")
 Labels = tuple[tuple[str, str], ...]
+"""Attributes and their values; the names have dots."""
+
+_MCP_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_MODEL_SECONDS = tuple(0.01 * 2**power for power in range(14))
+_TOKENS = tuple(float(4**power) for power in range(14))
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One metric."""
+
+    kind: Literal["histogram", "counter", "gauge"]
+    unit: str
+    means: str
+    limits: tuple[float, ...] = ()
+    """Upper limits of a histogram's buckets."""
+
+
+INSTRUMENTS: Mapping[str, Instrument] = {
+    "mcp.server.operation.duration": Instrument("histogram", "s", "Time that clients' requests took.", _MCP_SECONDS),
+    "mcp.client.operation.duration": Instrument("histogram", "s", "Time that requests to servers took.", _MCP_SECONDS),
+    "gen_ai.client.operation.duration": Instrument("histogram", "s", "Time that model calls took.", _MODEL_SECONDS),
+    "gen_ai.client.token.usage": Instrument("histogram", "{token}", "Tokens of a model call.", _TOKENS),
+    "gen_ai.client.inference.usage.input_tokens": Instrument("counter", "{token}", "Input tokens, cached ones too."),
+    "gen_ai.client.inference.usage.output_tokens": Instrument("counter", "{token}", "Output tokens with reasoning."),
+    "gen_ai.client.inference.usage.cache_read.input_tokens": Instrument("counter", "{token}", "Read from a cache."),
+    "gen_ai.client.inference.usage.cache_write.input_tokens": Instrument("counter", "{token}", "Written to a cache."),
+    "gen_ai.client.inference.usage.reasoning.output_tokens": Instrument("counter", "{token}", "Reasoning tokens."),
+    "ullage.cost": Instrument("counter", "USD", "Dollars that model calls cost."),
+    "ullage.tokens.saved.net": Instrument(
+        "gauge", "{token}", "Tokens that requests did not carry, less what Ullage added; may fall."
+    ),
+    "ullage.tool.definition.tokens": Instrument(
+        "counter", "{token}", "Tokens of definitions, instructions and replies that requests carried."
+    ),
+    "ullage.tool.result.tokens": Instrument("counter", "{token}", "Tokens of tool results as they were passed on."),
+    "ullage.ledger.lost": Instrument("counter", "{entry}", "Entries that the ledger lost."),
+}
+_USAGE = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_read.input_tokens": "cache_read",
+    "cache_write.input_tokens": "cache_write",
+    "reasoning.output_tokens": "reasoning",
+}
+"""Counters of tokens, each with its field of `Usage`."""
+_REQUEST_LABELS = ("mcp.method.name", "gen_ai.prompt.name", "network.transport", "mcp.protocol.version")
 
 
 @dataclass(slots=True)
-class _Histogram:
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
+class Histogram:
+    limits: tuple[float, ...]
+    buckets: list[int] = field(init=False)
+    """Counts by bucket; the last one has no upper limit."""
     total: float = 0.0
     count: int = 0
 
-    def observe(self, seconds: float) -> None:
-        self.buckets[bisect_left(_SECONDS, seconds)] += 1
-        self.total += seconds
+    def __post_init__(self) -> None:
+        self.buckets = [0] * (len(self.limits) + 1)
+
+    def observe(self, value: float) -> None:
+        self.buckets[bisect_left(self.limits, value)] += 1
+        self.total += value
         self.count += 1
 
 
 class Metrics:
-    """Counts what is recorded from the start of the process, in Prometheus's text format."""
+    """Counts what is recorded from the start of the process. Safe from any thread."""
 
-    def __init__(self, inner: Recorder) -> None:
-        self._inner = inner
+    def __init__(self, inner: Recorder | None = None) -> None:
+        self._inner: Recorder = inner or Unrecorded()
         self._lock = threading.Lock()
-        self._durations: dict[Labels, _Histogram] = {}
-        self._counters: dict[str, dict[Labels, Decimal | int]] = {name: {} for name in _HELP}
+        self._histograms: dict[str, dict[Labels, Histogram]] = {
+            name: {} for name, one in INSTRUMENTS.items() if one.kind == "histogram"
+        }
+        self._sums: dict[str, dict[Labels, Decimal | int]] = {
+            name: {} for name, one in INSTRUMENTS.items() if one.kind != "histogram"
+        }
+
+    def wrap(self, recorder: Recorder) -> "Metrics":
+        """Pass everything that is recorded on to this recorder."""
+        self._inner = recorder
+        return self
 
     def record(self, entry: Entry) -> None:
         self._inner.record(entry)
@@ -56,75 +120,126 @@ class Metrics:
     def flush(self, timeout: float = 5.0) -> bool:
         return self._inner.flush(timeout)
 
-    def _count(self, entry: Entry) -> None:
-        if entry.kind in _CALLS:
-            self._observe(entry)
-        if entry.saved_tokens is not None:
-            self._add("ullage_tokens_saved_net", (("kind", entry.kind),), entry.saved_tokens)
-        if entry.kind == "definitions":
-            self._add("ullage_tool_definition_tokens_total", (("client", entry.client or ""),), entry.tokens)
-        if entry.use is not None:
-            model, usage = ("gen_ai_response_model", entry.model or ""), entry.use.usage
-            for kind, tokens in (("input", usage.input), ("output", usage.output), ("cache_read", usage.cache_read)):
-                if tokens:
-                    self._add("gen_ai_client_token_usage_total", (model, ("gen_ai_token_type", kind)), tokens)
-            if entry.use.dollars is not None:
-                self._add("ullage_cost_usd_total", (("model", entry.model or ""),), entry.use.dollars)
+    def ended(self, span: Span) -> None:
+        """Observe the duration of a request. Results of the tool that was called by `call_tool` count as its own."""
+        method = span.attributes.get("mcp.method.name")
+        if method is None:
+            return
+        labels = {name: str(span.attributes[name]) for name in _REQUEST_LABELS if name in span.attributes}
+        tool = span.attributes.get("ullage.tool.name") or span.attributes.get("gen_ai.tool.name")
+        server = span.attributes.get("ullage.server.name")
+        labels |= {} if tool is None else {"gen_ai.tool.name": str(tool)}
+        labels |= {} if server is None else {"ullage.server.name": str(server)}
+        labels |= {} if span.error is None else {"error.type": span.error}
+        name = "mcp.client.operation.duration" if span.kind == "client" else "mcp.server.operation.duration"
+        with self._lock:
+            self._observe(name, tuple(sorted(labels.items())), span.seconds)
 
-    def _observe(self, entry: Entry) -> None:
-        labels: Labels = (
-            ("mcp_method_name", "tools/call"),
-            ("gen_ai_tool_name", entry.tool or ""),
-            ("server", entry.server or ""),
-            ("error_type", "tool_error" if entry.is_error else ""),
-        )
-        found = self._durations.get(labels)
+    def _count(self, entry: Entry) -> None:
+        if entry.saved_tokens is not None:
+            self._add("ullage.tokens.saved.net", (("kind", entry.kind),), entry.saved_tokens)
+        if entry.kind == "definitions":
+            self._add("ullage.tool.definition.tokens", (("client", entry.client or ""),), entry.tokens)
+        if entry.kind in _CALLS:
+            labels = (("gen_ai.tool.name", entry.tool or ""), ("ullage.server.name", entry.server or ""))
+            self._add("ullage.tool.result.tokens", labels, entry.tokens)
+        if entry.use is not None:
+            provider = "gcp.gemini" if entry.server == "google" else entry.server or ""
+            operation = "generate_content" if entry.server == "google" else "chat"
+            about = (
+                ("gen_ai.operation.name", operation),
+                ("gen_ai.provider.name", provider),
+                ("gen_ai.request.model", entry.model or ""),
+            )
+            failed = (("error.type", str(entry.detail.get("kind") or "_OTHER")),) if entry.is_error else ()
+            self._observe("gen_ai.client.operation.duration", (*failed, *about), (entry.milliseconds or 0.0) / 1000)
+            for name, kind in _USAGE.items():
+                tokens: int | None = getattr(entry.use.usage, kind)
+                if tokens is None:
+                    continue
+                self._add(f"gen_ai.client.inference.usage.{name}", about, tokens)
+                if kind in ("input", "output"):
+                    self._observe("gen_ai.client.token.usage", (*about, ("gen_ai.token.type", kind)), tokens)
+            if entry.use.dollars is not None:
+                self._add("ullage.cost", (("model", entry.model or ""),), entry.use.dollars)
+
+    def _observe(self, name: str, labels: Labels, value: float) -> None:
+        series = self._histograms[name]
+        found = series.get(labels)
         if found is None:
-            if len(self._durations) >= _SERIES:
-                labels = (labels[0], ("gen_ai_tool_name", "other"), ("server", ""), labels[3])
-            found = self._durations.setdefault(labels, _Histogram())
-        found.observe((entry.milliseconds or 0.0) / 1000)
+            found = series.setdefault(_bounded(labels, series), Histogram(INSTRUMENTS[name].limits))
+        found.observe(value)
 
     def _add(self, name: str, labels: Labels, value: Decimal | int) -> None:
-        series = self._counters[name]
-        if labels in series or len(series) < _SERIES:
-            series[labels] = series.get(labels, 0) + value
+        series = self._sums[name]
+        labels = labels if labels in series else _bounded(labels, series)
+        series[labels] = series.get(labels, 0) + value
+
+    def histograms(self) -> dict[str, dict[Labels, Histogram]]:
+        """Return a copy of all histograms by name."""
+        with self._lock:
+            found = {name: dict(series) for name, series in self._histograms.items()}
+            for series in found.values():
+                for labels, one in series.items():
+                    copied = series[labels] = Histogram(one.limits)
+                    copied.buckets, copied.total, copied.count = list(one.buckets), one.total, one.count
+            return found
+
+    def sums(self) -> dict[str, dict[Labels, Decimal | int]]:
+        """Return a copy of all counters and gauges by name."""
+        lost = getattr(self._inner, "lost", None)
+        with self._lock:
+            found = {name: dict(series) for name, series in self._sums.items()}
+        return found if lost is None else {**found, "ullage.ledger.lost": {(): lost}}
 
     def text(self) -> str:
         """Return all metrics in Prometheus's text format."""
-        with self._lock:
-            return "\n".join([*self._duration_lines(), *self._counter_lines()]) + "\n"
+        return "\n".join([*_histogram_lines(self.histograms()), *_sum_lines(self.sums())]) + "\n"
 
-    def _duration_lines(self) -> Iterator[str]:
-        name = "mcp_server_operation_duration_seconds"
-        yield f"# HELP {name} Time that calls took."
+
+def _bounded(labels: Labels, series: Mapping[Labels, object]) -> Labels:
+    """Return the labels, without names of tools and prompts if there are too many label sets already."""
+    if len(series) < _SERIES:
+        return labels
+    named = ("gen_ai.tool.name", "gen_ai.prompt.name", "ullage.server.name", "gen_ai.request.model", "model")
+    return tuple((name, "other" if name in named else value) for name, value in labels)
+
+
+def _spelling(name: str) -> str:
+    """Return a metric's name in Prometheus's spelling, with its unit."""
+    one = INSTRUMENTS[name]
+    unit = {"s": "_seconds", "USD": "_usd"}.get(one.unit, "")
+    return f"{name.replace('.', '_')}{unit}{'_total' if one.kind == 'counter' else ''}"
+
+
+def _histogram_lines(found: Mapping[str, Mapping[Labels, Histogram]]) -> Iterator[str]:
+    for dotted, series in found.items():
+        name = _spelling(dotted)
+        yield f"# HELP {name} {INSTRUMENTS[dotted].means}"
         yield f"# TYPE {name} histogram"
-        for labels, found in sorted(self._durations.items()):
+        for labels, one in sorted(series.items()):
             below = 0
-            for limit, count in zip((*map(str, _SECONDS), "+Inf"), found.buckets, strict=True):
+            for limit, count in zip((*one.limits, None), one.buckets, strict=True):
                 below += count
-                yield f"{name}_bucket{_braced((*labels, ('le', limit)))} {below}"
-            yield f"{name}_sum{_braced(labels)} {found.total:.6f}"
-            yield f"{name}_count{_braced(labels)} {found.count}"
-
-    def _counter_lines(self) -> Iterator[str]:
-        for name, series in self._counters.items():
-            yield f"# HELP {name} {_HELP[name]}"
-            yield f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}"
-            for labels, value in sorted(series.items()):
-                yield f"{name}{_braced(labels)} {value}"
+                bucket = (*labels, ("le", "+Inf" if limit is None else f"{limit:g}"))
+                yield f"{name}_bucket{_braced(bucket)} {below}"
+            yield f"{name}_sum{_braced(labels)} {one.total:.6f}"
+            yield f"{name}_count{_braced(labels)} {one.count}"
 
 
-_HELP: Mapping[str, str] = {
-    "gen_ai_client_token_usage_total": "Tokens of model calls.",
-    "ullage_cost_usd_total": "Dollars that model calls cost.",
-    "ullage_tokens_saved_net": "Tokens that requests did not carry, less what Ullage added; may fall.",
-    "ullage_tool_definition_tokens_total": "Tokens of definitions, instructions and replies that requests carried.",
-}
+def _sum_lines(found: Mapping[str, Mapping[Labels, Decimal | int]]) -> Iterator[str]:
+    for dotted, series in found.items():
+        name = _spelling(dotted)
+        yield f"# HELP {name} {INSTRUMENTS[dotted].means}"
+        yield f"# TYPE {name} {INSTRUMENTS[dotted].kind}"
+        for labels, value in sorted(series.items()):
+            yield f"{name}{_braced(labels)} {value if isinstance(value, int) else format(value, 'f')}"
 
 
 def _braced(labels: Labels) -> str:
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name.replace(".", "_")}="{_escaped(value)}"' for name, value in labels) + "}"
 
 
 def _escaped(value: str) -> str:

@@ -66,7 +66,7 @@ __all__ = [
 class Connection:
     """The state of a client's connection."""
 
-    __slots__ = ("__weakref__", "capabilities", "client_info", "exit_stack", "log_level", "notify", "state")
+    __slots__ = ("__weakref__", "capabilities", "client_info", "exit_stack", "log_level", "notify", "state", "version")
 
     def __init__(
         self,
@@ -86,6 +86,8 @@ class Connection:
         self.log_level: str | None = None
         """The level set by `logging/setLevel`; None before that."""
         self.state: dict[str, Any] = {}
+        self.version: str | None = None
+        """The protocol revision agreed in the handshake."""
 
 
 class Request(ABC):

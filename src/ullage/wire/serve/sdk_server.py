@@ -233,6 +233,7 @@ def build_server(profile: Profile, who_calls: WhoCalls, activity: Activity | Non
     answering = Answering(source, offers, who_calls, activity or Activity())
     answering.when_met = profile.when_met
     answering.when_roots_changed = profile.when_roots_changed
+    answering.tracer = profile.tracer
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[Live]:
@@ -307,6 +308,7 @@ def _connection_of(context: Context) -> Connection:
     ours: Connection | None = theirs.state.get(_CONNECTION)
     if ours is None:
         ours = theirs.state[_CONNECTION] = Connection(theirs.notify, exit_stack=theirs.exit_stack)
+        ours.version = context.protocol_version
     declared = theirs.client_capabilities
     if declared is not None and not ours.state.get(_IS_DECLARED):
         # They arrive with `initialize`, which need not be the first message.

@@ -44,12 +44,22 @@ from ullage.tool import (
     Tell,
     ToolSource,
 )
+from ullage.tracing import Tracer, trace_of, within_trace
 
-from ..jsonrpc import MODERN_VERSIONS, Message
+from ..jsonrpc import MODERN_VERSIONS, VERSION_KEY, Message
 from .client_link import Holding, Line, Target, Work, is_ours, settled, unmarked
 from .mcp_content import Envelope, Offers, contents_to_wire, offers_of, prompt_to_wire, reply_to_wire, tool_to_wire
 from .notifications import Announcer
-from .requests import Connection, Request, can_be_asked, most_talkative, or_refused, refusal, unknown_method
+from .requests import (
+    Connection,
+    RefusedRequest,
+    Request,
+    can_be_asked,
+    most_talkative,
+    or_refused,
+    refusal,
+    unknown_method,
+)
 
 __all__ = [
     "Activity",
@@ -146,6 +156,8 @@ class Profile:
     """Awaited over HTTP before the server's capabilities are sent to the client."""
     when_roots_changed: Callable[[Caller, ClientDeclaration], None] = lambda _caller, _client: None
     """Called when a client works in other folders than before."""
+    tracer: Tracer | None = None
+    """Records a span of each request; None to record none."""
 
 
 Profiles = Callable[[str | None], Profile]
@@ -251,6 +263,7 @@ class Answering:
         self.when_roots_changed: Callable[[Caller, ClientDeclaration], None] = lambda _caller, _client: None
         self.when_listed: Callable[[Listing | None], None] = lambda _: None
         """Called with each listing that is sent, and with None when it is outdated."""
+        self.tracer: Tracer | None = None
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers of the methods that can be answered."""
@@ -272,7 +285,44 @@ class Answering:
             if offers.subscribed is not None and offers.resources is not None:
                 found["resources/subscribe"] = self._subscribe
                 found["resources/unsubscribe"] = self._unsubscribe
-        return found
+        return {method: partial(self._traced, handler) for method, handler in found.items()}
+
+    async def _traced(self, handler: Handler, request: Request, live: Live) -> Wire:
+        """Answer a request within its trace: that of its `_meta`, else that of its HTTP headers."""
+        parent = trace_of(request.meta)
+        if parent is None and request.transport is not None:
+            parent = trace_of(getattr(request.transport, "headers", {}))
+        if self.tracer is None:
+            if parent is None:
+                return await handler(request, live)
+            with within_trace(parent):
+                return await handler(request, live)
+        target: str | None = request.params.get("name") if request.method in ("tools/call", "prompts/get") else None
+        name = request.method if target is None else f"{request.method} {target}"
+        caller, is_call = self._who_calls(request), request.method == "tools/call"
+        with self.tracer.span(
+            name,
+            "server",
+            parent,
+            mcp__method__name=request.method,
+            mcp__protocol__version=request.meta.get(VERSION_KEY) if request.is_modern else request.connection.version,
+            mcp__session__id=None if caller.session_inferred else caller.session,
+            jsonrpc__request__id=None if request.number is None else str(request.number),
+            gen_ai__operation__name="execute_tool" if is_call else None,
+            gen_ai__tool__name=target if is_call else None,
+            gen_ai__prompt__name=None if is_call else target,
+            network__transport="pipe" if request.transport is None else "tcp",
+            network__protocol__name=None if request.transport is None else "http",
+            ullage__client=caller.client,
+        ) as span:
+            try:
+                result = await handler(request, live)
+            except RefusedRequest as refused:
+                span.set(rpc__response__status_code=str(refused.code))
+                raise
+            if result.get("isError") is True:
+                span.error = "tool_error"
+            return result
 
     @asynccontextmanager
     async def live(self) -> AsyncGenerator[Live]:

@@ -246,16 +246,15 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             case "server/discover":
                 return self.envelope.discovery()
             case "initialize":
-                asked = params["protocolVersion"]
-                version = asked if asked in HANDSHAKE_VERSIONS else LATEST_HANDSHAKE_VERSION
-                result = self.envelope.initialization(version)
                 self._accept(params)
-                return result
+                return self.envelope.initialization(self.connection.version or LATEST_HANDSHAKE_VERSION)
             case _:
                 return None
 
     def _accept(self, params: Message) -> None:
         self._is_initialized = True
+        asked: str = params["protocolVersion"]
+        self.connection.version = asked if asked in HANDSHAKE_VERSIONS else LATEST_HANDSHAKE_VERSION
         declared: Message = params["capabilities"]
         self.connection.capabilities = {
             ability: {part: value for part, value in cast("Message", parts).items() if value is not None}
@@ -464,6 +463,7 @@ async def serve_descriptors(  # noqa: PLR0913 - `serve_stdio` in its parts
     answering = Answering(profile.source, offers, who_calls, activity)
     answering.when_met = profile.when_met
     answering.when_roots_changed = profile.when_roots_changed
+    answering.tracer = profile.tracer
     async with answering.live() as live:
         core = Core(
             answering=answering,

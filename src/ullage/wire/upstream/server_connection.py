@@ -15,6 +15,7 @@ never an error.
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
@@ -42,6 +43,7 @@ from ullage.tool import (
     Reply,
     Tool,
 )
+from ullage.tracing import Span, child_span, trace_fields
 
 from ..jsonrpc import (
     CAPABILITIES_KEY,
@@ -561,17 +563,42 @@ class Upstream:
             resumed = answers | ({} if asked.state is None else {"requestState": asked.state})
             params = {**params, **resumed}
         params["_meta"] = self._agreement.meta(asked or _NOBODY, self._log_level)
-        if asked is not None:
-            self._routing.note(asked)
-        if asked is not None and self._routing.roots.is_open():
+        if asked is None:
+            headers = self._headers(method, params)
+            return await self._peer.request(method, params, silence=self._server.start_timeout, headers=headers)
+        self._routing.note(asked)
+        if self._routing.roots.is_open():
             await self._routing.roots.settle(asked)
-        return await self._peer.request(
-            method,
-            params,
-            silence=self._server.start_timeout if asked is None else self._server.call_timeout,
-            asked=asked,
-            progress=asked.progress if isinstance(asked, Call) else None,
-            headers=self._headers(method, params),
+        with self._client_span(method, params) as span:
+            # Only here: work in the background may have begun within a request that has long been answered.
+            traced = trace_fields()
+            headers = self._headers(method, params)
+            params["_meta"] |= traced
+            result = await self._peer.request(
+                method,
+                params,
+                silence=self._server.call_timeout,
+                asked=asked,
+                progress=asked.progress if isinstance(asked, Call) else None,
+                headers=None if headers is None else {**headers, **traced},
+            )
+            if span is not None and result.get("isError") is True:
+                span.error = "tool_error"
+            return result
+
+    def _client_span(self, method: str, params: Message) -> AbstractContextManager[Span | None]:
+        target: str | None = params.get("name")
+        is_call = method == "tools/call"
+        return child_span(
+            method if target is None else f"{method} {target}",
+            mcp__method__name=method,
+            mcp__protocol__version=self._agreement.version,
+            gen_ai__operation__name="execute_tool" if is_call else None,
+            gen_ai__tool__name=target if is_call else None,
+            gen_ai__prompt__name=None if is_call else target,
+            network__transport="pipe" if self._is_local else "tcp",
+            network__protocol__name=None if self._is_local else "http",
+            ullage__server__name=self._server.name,
         )
 
     async def _listen(self, params: Message, *, number: str, silence: float) -> Answer:
