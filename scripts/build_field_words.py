@@ -67,9 +67,11 @@ chroma claude cloudflare confluence copilot databricks docker douyin dropbox eth
 firecrawl firefox gemini github gitlab google hubspot instagram intel jira kubernetes linear linkedin linux meta_
 microsoft mongodb mysql neo netflix notion nvidia openai oracle paypal pinterest postgres reddit redis salesforce
 samsung shopify slack snowflake solana spotify stripe supabase telegram tesla tiktok twilio twitter ubuntu uniswap
-vercel walmart wechat weibo whatsapp wikipedia windows wordpress yahoo youtube zendesk zoom
+vercel walmart wechat weibo whatsapp wikipedia windows wordpress yahoo youtube zendesk zoom java javascript kotlin perl
+php python ruby rust swift typescript
 """
-"""Names of people, places, dates and brands, and common passwords. Those that end in `_` are fields more often."""
+"""Names of people, places, dates, brands and programming languages, and common passwords. Those that end in `_` are
+fields more often."""
 
 
 def words_of(name: str) -> set[str]:

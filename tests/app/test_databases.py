@@ -298,6 +298,28 @@ async def test_a_large_result_is_cut_and_the_rest_can_be_read_and_asked_in_sql_b
         assert "item 1999" in text(again)
 
 
+@pytest.mark.requirement("U:budget", "U:join")
+async def test_a_databases_answer_over_the_tokens_of_its_call_is_held_and_can_be_joined(work: Path):
+    write_toml(work / "ullage.toml", notes=scripted(GIVE))
+    rows = [{"product_id": number, "stars": number % 5} for number in range(1, 301)]
+    content = [{"type": "text", "text": json.dumps(rows)}]
+    async with opened(work, sample=True) as gateway:
+        few = await ask(gateway, "query", sql="SELECT id, name, price FROM products", max_tokens=100)
+        assert noted(few)["tokens"]["estimated"] <= 100
+        assert noted(few)["data"]["truncated"] is True
+        parameters = {"result": {"content": content}}
+        other = await ask(gateway, "call_tool_write", tool_name="notes__give", parameters=parameters, max_tokens=60)
+        products, stars = noted(few)["handle"], noted(other)["handle"]
+        sql = f"SELECT count(*) AS n FROM result p JOIN {stars} s ON s.product_id = p.id WHERE s.stars = 0"
+        joined = text(await ask(gateway, "read_result", handle=products, sql=sql))
+        every = text(
+            await ask(gateway, "query", sql="SELECT count(*) AS n FROM products WHERE id % 5 = 0 AND id <= 300")
+        )
+        number = re.search(r"n=(\d+)", every)
+        assert number is not None
+        assert joined == f"n\n{number[1]}\n[1 row]"
+
+
 async def test_read_result_is_not_listed_where_nothing_is_ever_cut(work: Path):
     write_toml(work / "ullage.toml", SEARCH + "[results]\nbudget = 0\nencode = false\n", notes=scripted(GIVE))
     async with opened(work) as gateway:

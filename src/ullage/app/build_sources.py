@@ -123,7 +123,7 @@ class LateDatabase:
         from ullage.sql import SqlSource, open_engine
 
         engine = open_engine(self.settings, sample=self.sample)
-        return SqlSource(settings=self.settings, engine=engine, weigh=self.weigh)
+        return SqlSource(settings=self.settings, engine=engine, weigh=self.weigh, is_cut_outside=True)
 
 
 def _simplest(dialect: "Dialect", seconds: float) -> "Question":

@@ -110,6 +110,9 @@ class SqlSource:
     weigh: Callable[[Caller], Weigh]
     """Returns the function that counts tokens for a caller, as an upper bound. Thread-safe."""
     clock: Callable[[], float] = time.monotonic
+    is_cut_outside: bool = False
+    """Whether an answer over the `max_tokens` of its call is shortened by the gateway, which keeps the whole of it for
+    `read_result`."""
     _asking: Asking = field(init=False)
     _telling: Telling = field(init=False)
     _tools: dict[str, Tool] = field(init=False)
@@ -171,6 +174,8 @@ class SqlSource:
         limit, budget = self.settings.limits.rows, self.settings.max_tokens
         read = read_query if tool.name == "query" else read_original_query
         asked = read(tool, call.arguments, limit=limit, budget=budget)
+        if self.is_cut_outside:
+            asked = replace(asked, budget=budget)
         if tool.name == "query" and call.meta.get(_BUDGET) == 0 and "format" not in call.arguments:
             # The whole result is asked for, for a program, which reads JSON.
             asked = replace(asked, format="json")

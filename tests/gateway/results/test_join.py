@@ -75,7 +75,7 @@ async def test_a_quoted_name_may_go_on_with_the_path_of_a_list(desk: Desk):
 @pytest.mark.requirement("U:join")
 async def test_the_handle_of_another_principal_is_as_unknown_as_one_that_never_was(desk: Desk):
     mine, theirs = desk.keep(ISSUES), desk.keep(ISSUES, BOB)
-    for name in (theirs, f'"{theirs}.items"', theirs.upper(), "r123456789012345678", "r9999"):
+    for name in (theirs, f'"{theirs}.items"', theirs.upper(), "r123456789012345678", "r9999", "r1"):
         with pytest.raises(UnknownHandle):
             await desk.ask(mine, f"SELECT * FROM {name}")
         with pytest.raises(UnknownHandle):

@@ -83,6 +83,22 @@ def test_a_value_is_shown_by_its_keys(value: Json, said: str):
         {"source": {"id": 1, "name": "a"}, "target": {"id": 2, "name": "b"}},
         {f"key{number}": number for number in range(100)},
         {"name\u200b": 1},
+        {"index.html": 1, "package.json": 2},
+        {"api.internal": 1, "mail.service.cloud": 2},
+        {"2026.release": 1},
+        {"@home": 1, "@support": 2},
+        {"open-door-river-house": 1},
+        {"file-token-secret-key": 1},
+        {"ALL": 1, "KEY": 2, "CAT": 3},
+        {"python": 10, "typescript": 20},
+        {"@janedoe": 1},
+        {"김민수": 1, "محمد": 2},
+        {"Þóra": 1},
+        {"x.y@corp.io": 1},
+        {"PROJ-123": 1},
+        {"192.168.1.10": 1},
+        {"GB33BUKB20201555555555": 1},
+        {"Tr0ub4dor&3": 1},
         {"n" * 60: 1},
         {"": 1},
     ],
@@ -98,6 +114,13 @@ def test_keys_that_may_be_data_are_not_kept(value: dict[str, Json]):
 def test_a_field_beside_unknown_ones_is_kept_where_most_are_known():
     assert shape({"id": 1, "name": "a", "state": "b", "swordfish": 1}) == "→ {id, name, state, …}"
     assert shape({"id": 1, "alice": 1, "bob": 2, "carol": 3}) == "→ {…}"
+
+
+def test_names_of_fields_with_separators_are_kept():
+    assert shape({"@id": "x", "@type": "y"}) == "→ {@id, @type}"
+    assert shape({"content-type": "x", "rate-limit": 3}) == "→ {content-type, rate-limit}"
+    assert shape({"ID": 1, "NAME": "a", "STATE": "b"}) == "→ {ID, NAME, STATE}"
+    assert shape({"id": 1, "name": 2, "config.json": 3}) == "→ {id, name, …}"
 
 
 def test_keys_that_vary_between_the_elements_of_a_list_are_data():
@@ -137,6 +160,8 @@ def test_an_empty_reply_says_nothing_about_another():
         (Reply.text("Created."), "→ text"),
         (Reply.text("{not json}"), "→ text"),
         (Reply(content=({"type": "image", "data": "AA==", "mimeType": "image/png"},)), "→ media"),
+        (Reply(content=(text_block("see"), {"type": "image", "data": "AA=="})), "→ media|text"),
+        (Reply(content=(text_block(""),)), ""),
         (Reply.text(json.dumps([{"id": one, "title": "x" * 90} for one in range(900)])), "→ [{id, title}]"),
         (Reply.text(json.dumps({"items": [{"id": "x" * 90}] * 900, "total": 900})), "→ {items[{id}]}"),
         (Reply(), ""),

@@ -118,6 +118,14 @@ async def test_another_definition_has_no_shape_and_the_stored_one_is_deleted(dat
     assert await gateway.shows() == "", "the definition before has none either"
 
 
+async def test_another_output_schema_is_another_definition():
+    gateway = Gateway()
+    gateway.tool = replace(LIST, output_schema={"type": "object"})
+    await gateway.answers(ISSUES)
+    assert await gateway.shows(tool=replace(LIST, output_schema={"type": "object"})) == "→ [{number, title}]"
+    assert await gateway.shows(tool=replace(LIST, output_schema={"title": "rows"})) == ""
+
+
 async def test_shapes_survive_a_restart_and_are_kept_by_principal(database: Database):
     first = Gateway(database)
     await first.answers(ISSUES, "ada")
@@ -166,8 +174,9 @@ async def test_a_database_that_fails_teaches_nothing_and_harms_nothing():
 
         save = delete = load
 
+    failing: Any = Failing()
     gateway = Gateway()
-    gateway.memory = ShapeMemory(Failing())
+    gateway.memory = ShapeMemory(failing)
     await gateway.answers(ISSUES)
     assert await gateway.shows() == "→ [{number, title}]"
 

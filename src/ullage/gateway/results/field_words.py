@@ -84,7 +84,7 @@ insert inserted insight inspect inspection install instance institution institut
 instrument insurance integration intelligence intensity intent interact interaction interactive interest interface
 interference interior internal international internet interpret interpretation interval intervention interview invalid
 inventory invertebrate investment invitation invite invoice invoke involved ip ipv is isbn isin iso issue italic item
-iteration java jewelry job jobtitle join joint joke journal journalism journalist json judge jurisdiction justice
+iteration jewelry job jobtitle join joint joke journal journalism journalist json judge jurisdiction justice
 justification juz kanji keep kernel key keyword kg kill kind kms knowledge known lab label labor land landing lang
 language large last lastname lat latency latest latin latitude launch law layer layout lead leader leaderboard
 leadership leadsource leadstatu league learn learning leave led ledger left leg legal legend length lesson letter
@@ -122,24 +122,24 @@ priority privacy private pro probability problem procedure process processe proc
 productivity profile profit program programming progress project prometheu promote promotion prompt pronounce property
 proposal propulsion protagonist protect protected protection protein protocol prototype provide provider province
 proxy psychiatric psychological psychology public publication publicity publish published publisher publishing pubmed
-pull pump purchase purge purpose push put puuid puzzle python qrcode qualification qualitative quality quantitative
-quantity quantum quarter qubit queer query question queue quick quota quote race radiation radio radiology radiu
-random range rank ranking rate rating ratio rationale raw reach reactant reaction read reading ready real reality
-realtime reason reasoning rebase reboot receipt receive received receiver recent recently recipe recipient recognition
-recognize recommend recommendation recommended record recording rectangle recurring recursive recycling redeem
-redirect reduced reduction reel ref reference refinement reflect refresh refugee refund regex regime region register
-registration registry regulation rehabilitation related relation relationship relative release relevant religion
-religiou reload remain remaining reminder remote removal remove removed rename render renew renewable reopen repair
-repetition replace replica replication reply repo report repository representation reproductive reputation request
-requested requester require required requirement research researcher reservation reserve reservoir reset residential
-resistance resize resolution resolve resolved resource respiratory respond response rest restart restaurant restore
-result resume retention retrieve retry return reuse rev revenue reverse revert review reviewer revise revision revoke
-reward rgb right risk road robot robotic rock rocket roi role rollback room rotate rotation round route routing row
-rsi rss rule run running runtime safe safesearch safety salary sale sample sampling satellite satisfaction saturation
-save saved saving scalability scale scaling scan scanner scatter scenario scene schedule scheduled schema schematic
-scheme scholar school scope score scrape scraper screen screenshot script scroll sdk sea search searche season seat
-sec second secret section sector secure security seed segment segmentation select selected selection selector self
-sell selling sem semantic send sender sensitive sensitivity sensor sentence sentiment seo sequence sequentialthinking
+pull pump purchase purge purpose push put puuid puzzle qrcode qualification qualitative quality quantitative quantity
+quantum quarter qubit queer query question queue quick quota quote race radiation radio radiology radiu random range
+rank ranking rate rating ratio rationale raw reach reactant reaction read reading ready real reality realtime reason
+reasoning rebase reboot receipt receive received receiver recent recently recipe recipient recognition recognize
+recommend recommendation recommended record recording rectangle recurring recursive recycling redeem redirect reduced
+reduction reel ref reference refinement reflect refresh refugee refund regex regime region register registration
+registry regulation rehabilitation related relation relationship relative release relevant religion religiou reload
+remain remaining reminder remote removal remove removed rename render renew renewable reopen repair repetition replace
+replica replication reply repo report repository representation reproductive reputation request requested requester
+require required requirement research researcher reservation reserve reservoir reset residential resistance resize
+resolution resolve resolved resource respiratory respond response rest restart restaurant restore result resume
+retention retrieve retry return reuse rev revenue reverse revert review reviewer revise revision revoke reward rgb
+right risk road robot robotic rock rocket roi role rollback room rotate rotation round route routing row rsi rss rule
+run running runtime safe safesearch safety salary sale sample sampling satellite satisfaction saturation save saved
+saving scalability scale scaling scan scanner scatter scenario scene schedule scheduled schema schematic scheme
+scholar school scope score scrape scraper screen screenshot script scroll sdk sea search searche season seat sec
+second secret section sector secure security seed segment segmentation select selected selection selector self sell
+selling sem semantic send sender sensitive sensitivity sensor sentence sentiment seo sequence sequentialthinking
 serial serp server serverless service sery session set setting severity sex sha shading shape share shared sheet shell
 shelter shift ship shipment shipping shopping short show shuffle shutdown sid side sign signal signature signed sim
 similar similarity simple simulate simulation simulator since single site sitemap size skill skin sku sleep slippage
@@ -161,18 +161,18 @@ today todo todoist toggle token tolerance tone tool tooth top topic total touris
 tracking trade trading traditional traffic trail train training trait transaction transcribe transcript transfer
 transform transformation transit transition translate translation transmit transport transportation trash travel
 treatment tree trend trending trial trigger trip tropical troubleshoot ttl tts tunnel turn turnover tv tweet twist
-twitterhandle tx txt type typescript typography uav udid uf ui uid unarchive uncertainty underline underlying
-unexpected union unique unit universal university unknown unlock unmute unprotect unpublish unread unsubscribe until
-up update updated upgrade upload upper upscale upsert upstream urban urgency uri urine url usability usage use used
-user useragent username using utc util utilization uuid vacation vaccination vaccine valid validate validation
-validator validity valorant valuation value var variable variant variation vector vegetarian vegetation vehicle
-velocity vendor venue verb verbose verification verified verify verse version vertical vessel victim video view viewer
-viewport vin violation violence virtual viru viscosity visibility visible vision visit visitor visual visualization
-visualize vital vm vocabulary voice vol volcano voltage volume volunteer voter vpc vs vulnerability waist wait wall
-wallet war warehouse warning waste watch watcher water wavelength waypoint weaknesse weather web webhook webpage
-website week weekly weight welfare what wheel where whitelist whoi whole width wiki wildlife wind wine with within
-women word work worker workflow workforce working workload worklog workout workshop workspace world wrap write writing
-x y yaml year yield you youth z zip zipcode zone
+twitterhandle tx txt type typography uav udid uf ui uid unarchive uncertainty underline underlying unexpected union
+unique unit universal university unknown unlock unmute unprotect unpublish unread unsubscribe until up update updated
+upgrade upload upper upscale upsert upstream urban urgency uri urine url usability usage use used user useragent
+username using utc util utilization uuid vacation vaccination vaccine valid validate validation validator validity
+valorant valuation value var variable variant variation vector vegetarian vegetation vehicle velocity vendor venue
+verb verbose verification verified verify verse version vertical vessel victim video view viewer viewport vin
+violation violence virtual viru viscosity visibility visible vision visit visitor visual visualization visualize vital
+vm vocabulary voice vol volcano voltage volume volunteer voter vpc vs vulnerability waist wait wall wallet war
+warehouse warning waste watch watcher water wavelength waypoint weaknesse weather web webhook webpage website week
+weekly weight welfare what wheel where whitelist whoi whole width wiki wildlife wind wine with within women word work
+worker workflow workforce working workload worklog workout workshop workspace world wrap write writing x y yaml year
+yield you youth z zip zipcode zone
 """
 
 FIELD_WORDS = frozenset(_WORDS.split())

@@ -25,8 +25,8 @@ class Sample:
     """The beginning of a text that looks like JSON."""
     is_whole: bool = True
     """Whether `head` is the whole text."""
-    kind: Kind | None = None
-    """Of a reply that is no JSON."""
+    kinds: frozenset[Kind] = frozenset()
+    """Of the blocks of a reply that is no JSON."""
 
 
 def sample_of(reply: Reply) -> Sample | None:
@@ -35,16 +35,19 @@ def sample_of(reply: Reply) -> Sample | None:
         return Sample(value=reply.structured.value)
     if not reply.content:
         return None
-    texts = [text for block in reply.content[:_MOST_BLOCKS] if (text := _text_of(block)) is not None]
+    blocks = reply.content[:_MOST_BLOCKS]
+    texts = [text for block in blocks if (text := _text_of(block)) is not None]
+    if any(block.get("type") != "text" for block in blocks):
+        return Sample(kinds=frozenset({"text", "media"} if texts else {"media"}))
     if not texts:
-        return Sample(kind="media")
+        return None
     if len(reply.content) > 1 and all(_looks_like(text, "{", "}") for text in texts):
         # Many servers send a list as a block for each element.
         heads = [text for text in texts if len(text) <= _HEAD // _MOST_BLOCKS]
         return Sample(head=f"[{','.join(heads)}]")
     text = texts[0]
     if len(texts) > 1 or not (_looks_like(text, "{", "}") or _looks_like(text, "[", "]")):
-        return Sample(kind="text")
+        return Sample(kinds=frozenset({"text"}))
     return Sample(head=text[:_HEAD], is_whole=len(text) <= _HEAD)
 
 

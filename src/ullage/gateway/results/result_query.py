@@ -670,7 +670,7 @@ def _no_table() -> InvalidArguments:
     )
 
 
-_TABLE_NAME = re.compile(r"(r[0-9]{4,40})((?:[.$\[].*)?)", re.DOTALL | re.IGNORECASE)
+_TABLE_NAME = re.compile(r"(r[0-9]{1,40})((?:[.$\[].*)?)", re.DOTALL | re.IGNORECASE)
 """Matches a handle as a table's name, followed by the path of a list in that result: `"r123.items"`."""
 _MOST_BESIDE = 8
 

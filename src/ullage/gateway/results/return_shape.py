@@ -1,14 +1,16 @@
 """The shape of what a tool returns: the keys of its objects and the kinds of its values, never a value.
 
 A shape comes from a tool's `outputSchema` (`shape_of_schema`) or from replies (`shape_of_value`), and shapes of several
-replies are joined (`join_shapes`). `write_shape` writes one within a number of tokens, as in
-`→ [{number, title, state, assignee{login}, …}]`.
+replies are joined (`join_shapes`). `write_shape` writes one within a number of tokens, as in `→ [{number, title, state,
+assignee{login}, …}]`.
 
 Keys of a reply may be data: ids, dates, e-mail addresses and names are keys of objects used as dictionaries, and a
 secret may be one as well. So a key is kept only if it is made of words that keys of JSON usually have (`FIELD_WORDS`),
-or that the tool's own definition has, which its model reads in any case. An object is taken as a dictionary, and none
-of its keys is kept, if any key cannot be a field's name at all, if fewer than most of its keys are known, if its values
-are objects of the same keys, or if its keys vary between the elements of a list or between replies.
+or that the tool's own definition has, which its model reads in any case. Names of files and hosts are made of known
+words as well, so a key with a dot is never known, nor one of several words with hyphens as in a passphrase. An object
+is taken as a dictionary, and none of its keys is kept, if any key cannot be a field's name at all, if fewer than most
+of its keys are known, if its keys are codes such as tickers, if its values are objects of the same keys, or if its keys
+vary between the elements of a list or between replies.
 
 The work is bounded for any reply: at most some hundred values of it are looked at, and 12,000 characters of a text.
 """
@@ -58,6 +60,11 @@ _KEPT = 32
 """Keys of an object that are kept."""
 _LONGEST_KEY = 40
 _MOST_WORDS = 5
+_MOST_HYPHENED = 3
+"""Words of a key with hyphens."""
+_LINKED_DATA = frozenset({"@id", "@type", "@context", "@graph", "@value", "@language", "@list", "@set", "@attributes"})
+"""Keys with an `@` that are no user's name."""
+_LONGEST_CODE = 5
 _MOSTLY = 0.6
 """Share of an object's keys that must be known, else none is kept."""
 _STABLE = 0.5
@@ -169,7 +176,9 @@ def _is_known(key: str, words: frozenset[str]) -> bool:
     if key.casefold() in words:
         return True
     parts = [part.casefold() for part in _PARTS.findall(key)]
-    if not parts or len(parts) > _MOST_WORDS:
+    if not parts or len(parts) > (_MOST_HYPHENED if "-" in key else _MOST_WORDS):
+        return False
+    if "." in key or (key.startswith("@") and key not in _LINKED_DATA):
         return False
     return all((word := _singular(part)) in FIELD_WORDS or word in words for part in parts)
 
@@ -284,10 +293,18 @@ def _is_dictionary(place: _Place, known: Sequence[str]) -> bool:
     """Return whether the keys of a place's objects are data."""
     if not place.keys:
         return False
-    if len(known) < _MOSTLY * len(place.keys):
+    if len(known) < _MOSTLY * len(place.keys) or _has_codes(place):
         return True
     density = sum(place.present.values()) / (place.objects * len(place.keys))
     return (place.objects > 1 and density < _STABLE) or _has_equal_objects(place)
+
+
+def _has_codes(place: _Place) -> bool:
+    """Return whether a place has several keys, all of them short words in capitals, and their values are of one kind:
+    tickers, currencies or countries."""
+    if len(place.keys) < 2 or not all(key.isupper() and len(key) <= _LONGEST_CODE for key in place.keys):
+        return False
+    return len(set[Kind]().union(*(inner.kinds for inner in place.keys.values())) - {"null"}) <= 1
 
 
 def _has_equal_objects(place: _Place) -> bool:
@@ -322,8 +339,8 @@ def join_shapes(one: ReturnShape, other: ReturnShape) -> ReturnShape:
 
 def shape_of_sample(sample: Sample, words: frozenset[str]) -> ReturnShape | None:
     """Return the shape of a sample; None if its text is not readable as JSON within the bounds."""
-    if sample.kind is not None:
-        return ReturnShape(kinds=frozenset({sample.kind}))
+    if sample.kinds:
+        return ReturnShape(kinds=sample.kinds)
     if sample.head is None:
         return shape_of_value(sample.value, words)
     text = sample.head if sample.is_whole else _closed(sample.head)

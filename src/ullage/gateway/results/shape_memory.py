@@ -88,6 +88,16 @@ class _Known:
     unsaved: set[ToolKey] = field(default_factory=set[ToolKey])
 
 
+@dataclass(slots=True)
+class _Definition:
+    """What is computed of a definition once. It takes milliseconds for one of thousands of parameters."""
+
+    tool: Tool
+    hash: str
+    words: frozenset[str] | None = None
+    """Of which keys may consist; None until a reply is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     principal: str
@@ -124,7 +134,9 @@ class ShapeMemory:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._declared: dict[int, tuple[JsonObject, ReturnShape | None]] = {}
         """Cache of the shapes of schemas by object identity; the objects are kept so that their ids stay valid."""
-        self._hashes: dict[int, tuple[Tool, str]] = {}
+        self._definitions: dict[int, _Definition] = {}
+        """Cache of hashes and words of definitions by the identity of their input schema, which is kept so that its
+        id stays valid."""
         self._texts: dict[tuple[int, str], tuple[ReturnShape, str]] = {}
 
     def observe(self, principal: str, reply: Reply, definition: "Definition") -> None:
@@ -215,7 +227,11 @@ class ShapeMemory:
         learnt = None if known is None else known.shapes.get(tool)
         if known is None or learnt is None:
             return None
-        if learnt.definition != self._hash(replace(entry.tool, name=entry.original)):
+        output = entry.tool.output_schema or entry.declared
+        if (
+            learnt.definition
+            != self._of_definition(replace(entry.tool, name=entry.original, output_schema=output)).hash
+        ):
             del known.shapes[tool]
             known.unsaved.add(tool)
             if self._spawn is not None:
@@ -233,9 +249,23 @@ class ShapeMemory:
             known = self._declared[id(schema)] = schema, shape_of_schema(schema)
         return known[1]
 
-    def _hash(self, tool: Tool) -> str:
-        """Return the hash of a definition without what a gateway changes of it."""
-        return definition_hash(replace(tool, output_schema=None, aliases=()))
+    def _of_definition(self, tool: Tool) -> _Definition:
+        """Return the hash and the words of a definition under its server's own name."""
+        key = id(tool.input_schema)
+        known = self._definitions.get(key)
+        if known is None or not _is_same(known.tool, tool):
+            if len(self._definitions) >= _MOST_TOOLS:
+                self._definitions.clear()
+            known = self._definitions[key] = _Definition(tool, definition_hash(replace(tool, aliases=())))
+        return known
+
+    def _words(self, tool: Tool) -> frozenset[str]:
+        from .return_shape import definition_words
+
+        known = self._of_definition(tool)
+        if known.words is None:
+            known.words = definition_words(tool)
+        return known.words
 
     def _of(self, principal: str) -> _Known:
         known = self._known.setdefault(principal, _Known())
@@ -247,16 +277,16 @@ class ShapeMemory:
         return known
 
     async def _learn(self, waiting: _Waiting) -> None:
-        from .return_shape import definition_words, is_informative, join_shapes, shape_of_sample
+        from .return_shape import is_informative, join_shapes, shape_of_sample
 
         tool = await waiting.definition(Origin(*waiting.tool))
         if tool is None or (tool.output_schema is not None and self._declared_shape(tool.output_schema) is not None):
             return
         await self.load(waiting.principal)
-        shape = shape_of_sample(waiting.sample, definition_words(tool))
+        shape = shape_of_sample(waiting.sample, self._words(tool))
         if shape is None:
             return
-        known, definition = self._of(waiting.principal), self._hash(tool)
+        known, definition = self._of(waiting.principal), self._of_definition(tool).hash
         before = known.shapes.get(waiting.tool)
         if before is not None and before.definition == definition:
             shape = join_shapes(before.shape, shape)
@@ -278,6 +308,16 @@ class ShapeMemory:
                     continue
                 with suppress(StoreFailed):
                     await anyio.to_thread.run_sync(_write, self._store, principal, tool, learnt)
+
+
+def _is_same(one: Tool, other: Tool) -> bool:
+    """Return whether two definitions are surely equal, by the identity of their schemas."""
+    return (
+        one.input_schema is other.input_schema
+        and one.output_schema is other.output_schema
+        and (one.name, one.description, one.title) == (other.name, other.description, other.title)
+        and (one.annotations, one.extra) == (other.annotations, other.extra)
+    )
 
 
 def _write(store: ShapeStore, principal: str, tool: ToolKey, learnt: LearntShape | None) -> None:
