@@ -172,6 +172,8 @@ class Structured:
     """A reply's structured content. Wrapped because JSON null is a value, while None means no structured content."""
 
     value: Json
+    text: str | None = field(default=None, compare=False)
+    """The JSON text that the value was read from, where known; it then need not be written again to be examined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,9 @@ class ServersEngine:
     def available(self, vocabulary: str) -> bool:
         return vocabulary == MODEL or default_engine().available(vocabulary)
 
+    def adds_up(self, vocabulary: str) -> bool:
+        return vocabulary != MODEL and default_engine().adds_up(vocabulary)
+
     def counter(self, vocabulary: str) -> Callable[[str], int]:
         return self._count if vocabulary == MODEL else default_engine().counter(vocabulary)
 

@@ -1,19 +1,52 @@
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from texts import texts
 
 from ullage import count, count_request, find_model
 from ullage.errors import BadInput, InvalidArguments, UnsupportedModel
 from ullage.messages import read_request
 from ullage.models import shipped
 from ullage.testing import FakeEngine
-from ullage.tokens import Meter, Method, Steps, patiently
+from ullage.tokens import Engine, Meter, Method, Steps, patiently
+from ullage.tokens.bpe import default_engine
 
 HELLO = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello, world!"}]}
+
+
+ENGINE = default_engine()
+
+
+@dataclass
+class Watched:
+    """An engine that notes what is counted."""
+
+    inner: Engine
+    counted: list[str]
+
+    def available(self, vocabulary: str) -> bool:
+        return self.inner.available(vocabulary)
+
+    def adds_up(self, vocabulary: str) -> bool:
+        return self.inner.adds_up(vocabulary)
+
+    def counter(self, vocabulary: str) -> Callable[[str], int]:
+        count = self.inner.counter(vocabulary)
+
+        def note(text: str) -> int:
+            self.counted.append(text)
+            return count(text)
+
+        return note
+
+    def steps(self, vocabulary: str, text: str) -> Steps[int]:
+        return self.inner.steps(vocabulary, text)
 
 
 @pytest.fixture
@@ -49,6 +82,51 @@ def test_every_card_of_the_table_counts_by_its_id_and_every_alias(meter: Meter):
     for card in meter.models.cards():
         for name in (card.id, *card.aliases):
             assert meter.count("Hello there", name).tokens > 0, name
+
+
+JOINTS = ('"', '","', "],[", "21", "21021", '{"name":"', " ", "\n")
+PIECES = st.lists(st.one_of(texts, st.sampled_from(JOINTS)), max_size=8)
+MODELS = (
+    "gpt-4o",
+    "gpt-4",
+    "deepseek-v3.1",
+    "llama-3.3-70b",
+    "kimi-k2",
+    "mistral-large",
+    "qwen3-32b",
+    "gemini-2.5-pro",
+)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.requirement("S3:count")
+@given(pieces=PIECES)
+@settings(max_examples=60)
+def test_joined_texts_weigh_what_their_join_weighs(model: str, pieces: list[str]):
+    joined, whole = Meter(shipped(), engine=ENGINE), Meter(shipped(), engine=ENGINE)
+    for some in (pieces, pieces[::-1], pieces):
+        assert joined.count_joined(some, model) == whole.count("".join(some), model)
+
+
+@pytest.mark.requirement("S3:count")
+def test_a_text_joined_of_known_ones_is_counted_at_its_joints_alone(meter: Meter):
+    pieces = [f'"tool_{number} reads the rows of a table, newest first, and returns each"' for number in range(9)]
+    for piece in pieces:
+        meter.count(piece, "gpt-4o")
+    engine = default_engine()
+    counted = list[str]()
+    watched = Meter(shipped(), engine=Watched(engine, counted))
+    for piece in pieces:
+        watched.count(piece, "gpt-4o")
+    counted.clear()
+    text = ",".join(pieces)
+    parts = [part for piece in pieces for part in (piece, ",")][:-1]
+    assert watched.count_joined(parts, "gpt-4o") == meter.count(text, "gpt-4o")
+    assert max(map(len, counted)) < 16
+    counted.clear()
+    assert watched.count_joined(parts, "gpt-4o").tokens > 0
+    assert watched.count(text, "gpt-4o").tokens > 0
+    assert counted == []
 
 
 @pytest.mark.parametrize("model", ["gpt-4", "claude", "gemini-2.5-pro", "grok-4", "davinci-002", "command-r"])

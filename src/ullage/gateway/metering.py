@@ -208,8 +208,9 @@ def size_data(rows: int, columns: int, *, truncated: bool = False) -> dict[str, 
 
 async def _size(reply: Reply) -> _Size | None:
     if reply.structured is not None:
-        value = reply.structured.value
-        if is_small(value, values=_VALUES, letters=_LETTERS):
+        value, text = reply.structured.value, reply.structured.text
+        is_short = text is not None and len(text) <= _AT_ONCE
+        if is_short or is_small(value, values=_VALUES, letters=_LETTERS):
             found = find_table(value)
         else:
             found = await anyio.to_thread.run_sync(find_table, value)
@@ -350,6 +351,9 @@ def weighed(reply: Reply, meter: Meter, model: str) -> Steps[Count]:
     """Count the tokens of a reply in steps."""
     counted, stride = ZERO, 0
     for part in shown(reply):
+        if stride > _STRIDE:
+            stride = 0
+            yield
         if isinstance(part, Media):
             counted += _weighing_media(part, meter, model)
             stride += _STRIDE
@@ -357,9 +361,6 @@ def weighed(reply: Reply, meter: Meter, model: str) -> Steps[Count]:
             text = part if isinstance(part, str) else (yield from part.text())
             counted += yield from meter.steps(text, model)
             stride += len(text) + 64
-        if stride > _STRIDE:
-            stride = 0
-            yield
     return counted
 
 

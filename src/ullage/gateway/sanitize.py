@@ -57,6 +57,9 @@ _LONGEST_MESSAGE = 20_000
 """Most characters of a progress message that are passed on."""
 _MESSAGE_VALUES, _MESSAGE_LETTERS = 5_000, 200_000
 """JSON values and characters above which a log message's data is left out."""
+_SCALARS = frozenset({int, float, bool, type(None)})
+_ESCAPES = ("\\u", "\\b", "\\f", "\\r")
+"""JSON escapes that may stand for an invisible character."""
 _LEFT_OUT = "[The server sent a log message that is too large to pass on.]"
 _LARGE_VALUES, _LARGE_LETTERS = 10_000, 20_000
 """Most JSON values, and characters outside ASCII, that are examined on the event loop; more are left to a thread."""
@@ -156,7 +159,8 @@ async def sanitized(work: Callable[[ValueT], ValueT], value: ValueT, *parts: obj
 async def sanitized_result(reply: Reply) -> Reply:
     """Run `sanitize_result` without delaying other calls, however large the reply is."""
     if _is_plain_text(reply):
-        return reply
+        meta = await sanitized(_sanitize_object, reply.meta, reply.meta) if reply.meta else reply.meta
+        return reply if meta is reply.meta else reply.changed(meta=meta)
     structured = None if reply.structured is None else reply.structured.value
     requests = None if reply.needs is None else reply.needs.requests
     return await sanitized(
@@ -167,18 +171,15 @@ async def sanitized_result(reply: Reply) -> Reply:
 
 
 def _is_plain_text(reply: Reply) -> bool:
-    """Return whether a reply is, as most are, a single short text without invisible characters."""
-    if (
-        len(reply.content) != 1
-        or reply.extension is not None
-        or reply.structured is not None
-        or reply.needs is not None
-        or reply.meta
-    ):
+    """Return whether a reply is, as most are, a single short text without invisible characters; structured content may
+    repeat it. Metadata is not examined."""
+    if len(reply.content) != 1 or reply.extension is not None or reply.needs is not None:
         return False
-    block = reply.content[0]
+    block, structured = reply.content[0], reply.structured
     text = block.get("text")
     if not isinstance(text, str) or len(text) > _STEP or len(block) != 2 or block.get("type") != "text":
+        return False
+    if structured is not None and (structured.text is not text or any(escape in text for escape in _ESCAPES)):
         return False
     return escape_invisible(text) is text
 
@@ -197,6 +198,8 @@ async def sanitized_json(value: JsonObject) -> JsonObject:
 
 def _escape_json(value: Json) -> Json:
     """Run `escape_json` in pieces that are short enough for other threads to run in between."""
+    if value.__class__ in _SCALARS:
+        return value
     if not _is_large(value):
         return escape_json(value)
     return map_strings(value, lambda text: drain(_escape_long(text)))

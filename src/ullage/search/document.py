@@ -283,9 +283,10 @@ class Why:
     """The gain from previous use."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Hit:
-    """A document found by a query."""
+    """A document found by a query. Not to be changed; it is not frozen because a search makes a hundred, and a frozen
+    one takes four times as long to make."""
 
     document: Document
     score: float

@@ -106,12 +106,7 @@ class HybridIndex:
         scores, names = (values[places].tolist() for values in (fused.scores, named))
         documents = self.postings.documents
         return tuple(
-            Hit(
-                document=documents[place],
-                score=score,
-                named=_NAMED[int(name)],
-                explain=partial(_explained, self.postings, place, wants, fused),
-            )
+            Hit(documents[place], score, _NAMED[name], partial(_explained, self.postings, place, wants, fused))
             for place, score, name in zip(places, scores, names, strict=True)
         )
 

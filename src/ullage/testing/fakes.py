@@ -144,6 +144,9 @@ class FakeEngine:
     def available(self, vocabulary: str) -> bool:
         return vocabulary in self.vocabularies
 
+    def adds_up(self, vocabulary: str) -> bool:
+        return False
+
     def counter(self, vocabulary: str) -> Callable[[str], int]:
         return self._count
 

@@ -274,6 +274,10 @@ class Engine(Protocol):
 
     def available(self, vocabulary: str) -> bool: ...
 
+    def adds_up(self, vocabulary: str) -> bool:
+        """Return whether a text has the tokens of its parts together where it is cut at a seam (`bpe.find_seams`)."""
+        ...
+
     def counter(self, vocabulary: str) -> Callable[[str], int]:
         """Return a function that counts with an available vocabulary, loading it if necessary."""
         ...

@@ -16,7 +16,7 @@ that number, so that only the added messages are counted. Each report also corre
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from sys import getsizeof
@@ -228,6 +228,20 @@ _POOR_BAND = 0.2
 _LONG = 4_096
 """Characters of short texts counted before a step is yielded."""
 _NAMES_KEPT = 1_000
+_PARTS_KEPT = 4_096
+"""Texts of which the ends are kept for `Meter.count_joined`."""
+_SHORT_PART = 16
+"""Characters of a part below which its ends are not kept: it is counted with its neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """A text, cut at its first and its last seam."""
+
+    head: str
+    inner: int
+    """Tokens between the two seams."""
+    tail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -239,6 +253,8 @@ class _Scale:
     seen: Section[Count]
     counter: Callable[[str], int] | None
     """The model's own tokenizer; None where counts are not exact."""
+    ends: dict[str, _Ends | None] | None
+    """By text, None for one without a seam; None where the counts of a text's parts do not add up."""
 
 
 class Meter:
@@ -286,6 +302,49 @@ class Meter:
         if known is None:
             known = self._at_once(scale, text)
         return known if known.method is Method.EXACT else self._corrections.apply(scale.match.card.id, known)
+
+    def count_joined(self, texts: Sequence[str], model: str = DEFAULT_MODEL) -> Count:
+        """Count the texts joined, as `count("".join(texts), model)` does.
+
+        Where the model's vocabulary splits texts, only the few characters around each joint are counted, so that a text
+        composed of known ones costs a look-up for each. For any other model the joined text is counted.
+
+        Raises:
+            UnsupportedModel: The name is neither in the table nor a plain rule.
+        """
+        scale = self._scales.get(model) or self._scale(model)
+        if scale.ends is None:
+            return self.count("".join(texts), model)
+        total, joint = 0, ""
+        for text in texts:
+            ends = self._ends(scale, scale.ends, text) if len(text) > _SHORT_PART else None
+            if ends is None:
+                joint += text
+            else:
+                total += self._count_known(scale, joint + ends.head) + ends.inner
+                joint = ends.tail
+        count = Count.exact(total + self._count_known(scale, joint))
+        scale.seen.put("".join(texts), count)
+        return count
+
+    def _ends(self, scale: _Scale, known: dict[str, _Ends | None], text: str) -> _Ends | None:
+        if text in known:
+            return known[text]
+        # Imported here because most counts are of single texts.
+        from .bpe.stepwise_count import find_seams
+
+        seams, ends = find_seams(text), None
+        if seams is not None:
+            head, tail = text[: seams[0]], text[seams[1] :]
+            outer = self._count_known(scale, head) + self._count_known(scale, tail)
+            ends = _Ends(head, self._count_known(scale, text) - outer, tail)
+        if len(known) >= _PARTS_KEPT:
+            known.clear()
+        known[text] = ends
+        return ends
+
+    def _count_known(self, scale: _Scale, text: str) -> int:
+        return (scale.seen.get(text) or self._at_once(scale, text)).tokens
 
     def match(self, model: str) -> Match:
         """Return the match for a name: a model, or a plain rule such as `character_count_div_4`."""
@@ -371,11 +430,13 @@ class Meter:
 
     def _new_scale(self, match: Match) -> _Scale:
         tokenizer = match.card.tokenizer or _UNKNOWN
+        is_exact = self._engine.available(tokenizer)
         return _Scale(
             match=match,
             tokenizer=tokenizer,
             seen=self._memo.section(tokenizer),
-            counter=self._engine.counter(tokenizer) if self._engine.available(tokenizer) else None,
+            counter=self._engine.counter(tokenizer) if is_exact else None,
+            ends={} if is_exact and self._engine.adds_up(tokenizer) else None,
         )
 
     def _scale_for(self, request: "Request", model: str | None) -> _Scale:

@@ -4,6 +4,7 @@ Counts with the tokenizer of the caller's reference model, keeps what a client's
 Ullage, and records searches and lists in the ledger. Savings are defined in `find_reply`.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from .tool_forms import FIND
 from .tool_index import Shelf
 
 if TYPE_CHECKING:
-    from .find_reply import Found, Weigh
+    from .find_reply import Found, Weigh, WeighJoined
 
 __all__ = ["Figures"]
 
@@ -47,6 +48,10 @@ class Figures:
     def weigh(self, caller: Caller) -> "Weigh":
         """Return a function that counts tokens for the caller's reference model."""
         return partial(self._count, self.model(caller))
+
+    def weigh_joined(self, caller: Caller) -> "WeighJoined":
+        """Return a function that counts texts as if joined, for the caller's reference model."""
+        return partial(self._count_joined, self.model(caller))
 
     async def baseline(self, view: View, caller: Caller) -> int:
         """Return the tokens of all definitions that a search covers, including Ullage's own, which it may return
@@ -173,6 +178,9 @@ class Figures:
 
     def _count(self, model: str, text: str) -> Count:
         return self._meter.count(text, model)
+
+    def _count_joined(self, model: str, texts: Sequence[str]) -> Count:
+        return self._meter.count_joined(texts, model)
 
 
 def _weight(listing: Listing, weigh: "Weigh") -> int:

@@ -25,14 +25,15 @@ figure is a lower bound. Nothing here computes money.
 
 import json
 import math
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from ullage.tokens import Count
+from ullage.tokens import Count, Method
 from ullage.tool import Json, JsonObject
 
 from ..merge.tool_view import Missing
@@ -54,6 +55,7 @@ __all__ = [
     "Savings",
     "TokenMetrics",
     "Weigh",
+    "WeighJoined",
     "candidate",
     "compose",
     "fit",
@@ -103,6 +105,9 @@ class Piece:
 
     text: str
     cost: int
+    """The upper edge of its count."""
+    tokens: int | None = None
+    """The exact count; None where the meter may still correct it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +139,11 @@ class Fitted:
     def cost(self) -> int:
         """Tokens of all pieces together."""
         return sum(piece.cost for piece in self.tools + self.more)
+
+    def count_tokens(self, weigh: "Weigh") -> int:
+        """Count the tokens of all pieces."""
+        pieces = self.tools + self.more
+        return sum([weigh(piece.text).tokens if piece.tokens is None else piece.tokens for piece in pieces])
 
     def less(self) -> "Fitted":
         """Return a copy without the last line, or without the last definition where there are no lines."""
@@ -444,6 +454,7 @@ class Savings:
         return found
 
 
+_FIGURES = re.compile(r"([0-9.]+)")
 LEAST_BUDGET = 100
 """Smallest budget in tokens for which a reply is useful."""
 _WRITES = " [write]"
@@ -457,6 +468,7 @@ _LETTERS = 3
 """Least average number of characters in a token of definitions."""
 
 Weigh = Callable[[str], Count]
+WeighJoined = Callable[[Sequence[str]], Count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,9 +540,8 @@ class Found:
     """Tokens of the text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """Facts about a found tool that are not in its definition."""
+class About(NamedTuple):
+    """Facts about a found tool that are not in its definition. A named tuple, because it is part of a cache's key."""
 
     named: bool = False
     near: bool = True
@@ -576,7 +587,8 @@ def _marked(line: str, mark: str) -> str:
 
 
 def _piece(text: str, weigh: Weigh) -> Piece:
-    return Piece(text, weigh(text).high)
+    count = weigh(text)
+    return Piece(text, count.high, count.tokens if count.method is Method.EXACT else None)
 
 
 def compose(  # noqa: PLR0913
@@ -585,6 +597,7 @@ def compose(  # noqa: PLR0913
     baseline: int,
     budget: int,
     weigh: Weigh,
+    weigh_joined: WeighJoined | None = None,
     beside: Beside,
     limit: int | None = None,
     scores: Sequence[float] = (),
@@ -596,6 +609,7 @@ def compose(  # noqa: PLR0913
         baseline: Tokens of the whole catalogue.
         budget: Tokens for the whole reply.
         weigh: Counts tokens for the caller's model.
+        weigh_joined: Counts texts as if joined; by `weigh` where None.
         beside: Notes for the reply.
         limit: Characters that the client shows; None for no limit.
         scores: Of the candidates. Where they point at few tools, the reply is brief. Without scores it is as full as
@@ -603,18 +617,19 @@ def compose(  # noqa: PLR0913
     """
     if limit is not None:
         budget = min(budget, limit // _LETTERS)
+    weigh_joined = weigh_joined or (lambda texts: weigh("".join(texts)))
     notes = _notes(beside, int(budget * _NOTES), weigh)
-    frame = weigh(_text(Fitted(), notes, TokenMetrics.of(baseline, 0)))
+    frame = weigh("".join(_texts(Fitted(), notes, TokenMetrics.of(baseline, 0))))
     # Costs are the upper edges of counts, the baseline is a count.
     most = baseline * frame.high // max(1, frame.tokens)
     room = max(0, min(budget - frame.high, most))
     near = [score for one, score in zip(candidates, scores, strict=False) if one.near]
     is_brief = has_brief_reply(near, room)
     fitted = fit_brief(candidates, scores, room) if is_brief else fit(candidates, room)
-    while fitted != Fitted():
-        returned = sum(weigh(piece.text).tokens for piece in (*fitted.tools, *fitted.more))
+    while fitted.tools or fitted.more:
+        returned = fitted.count_tokens(weigh)
         if returned <= baseline:
-            found = _found(fitted, notes, TokenMetrics.of(baseline, returned), weigh)
+            found = _found(fitted, notes, TokenMetrics.of(baseline, returned), weigh_joined)
             if found.tokens.high <= budget and (limit is None or characters(found.text) <= limit):
                 return found
         fitted = fitted.less()
@@ -623,17 +638,23 @@ def compose(  # noqa: PLR0913
             Beside(hint=f"{len(candidates)} found, none fits; give more max_tokens"), budget - frame.high, weigh
         )
     # No tool was returned in place of the catalogue, so nothing was saved.
-    return _found(Fitted(), notes, TokenMetrics.of(0, 0), weigh)
+    return _found(Fitted(), notes, TokenMetrics.of(0, 0), weigh_joined)
 
 
-def _found(fitted: Fitted, notes: str, metrics: TokenMetrics, weigh: Weigh) -> Found:
-    text = _text(fitted, notes, metrics)
-    return Found(text=text, metrics=metrics, tokens=weigh(text))
+def _found(fitted: Fitted, notes: str, metrics: TokenMetrics, weigh_joined: WeighJoined) -> Found:
+    texts = _texts(fitted, notes, metrics)
+    return Found(text="".join(texts), metrics=metrics, tokens=weigh_joined(texts))
 
 
-def _text(fitted: Fitted, notes: str, metrics: TokenMetrics) -> str:
-    tools, more = (",".join(piece.text for piece in pieces) for pieces in (fitted.tools, fitted.more))
-    return f'{{"tools":[{tools}],"more":[{more}],{notes}"token_metrics":{written(metrics.to_json())}}}'
+def _texts(fitted: Fitted, notes: str, metrics: TokenMetrics) -> list[str]:
+    """Return the reply's text in parts that other replies have too: pieces, and figures apart from their names."""
+    figures = _FIGURES.split(written(metrics.to_json()))
+    tools, more = _separated(fitted.tools), _separated(fitted.more)
+    return ['{"tools":[', *tools, '],"more":[', *more, "],", notes, '"token_metrics":', *figures, "}"]
+
+
+def _separated(pieces: Sequence[Piece]) -> list[str]:
+    return [text for piece in pieces for text in (piece.text, ",")][:-1]
 
 
 def _notes(beside: Beside, room: int, weigh: Weigh) -> str:

@@ -249,7 +249,9 @@ class Find(Passing[Searched]):
         meta: dict[str, Json] = {SAVINGS: self._figures.net(call.caller, carried).to_json()}
         if query.notes:
             meta[HEALED] = list(query.notes)
-        return Reply(content=(text_block(found.text),), structured=Structured(json.loads(found.text)), meta=meta)
+        return Reply(
+            content=(text_block(found.text),), structured=Structured(json.loads(found.text), found.text), meta=meta
+        )
 
     async def explain(self, arguments: JsonObject, caller: Caller) -> "tuple[Explained, ...]":
         """Return what a search with these arguments finds, and why. Nothing is recorded."""
@@ -296,10 +298,12 @@ class Find(Passing[Searched]):
         that never answers delays only searches for it.
         """
         view = await self.inner.view()
-        if len(view.missing) > len({entry.server for entry in view.entries if not entry.member.own}):
-            view = await self._awaited(min(_MOMENT, self.settings.start_wait))
         if not view.missing:
             return view
+        if len(view.missing) > len({entry.server for entry in view.entries if not entry.member.own}):
+            view = await self._awaited(min(_MOMENT, self.settings.start_wait))
+            if not view.missing:
+                return view
         wanted = {key(word) for word in (*query.servers, *query.text.split())}
         seen, has_match = None, False
         left, step = self.settings.start_wait, _MOMENT

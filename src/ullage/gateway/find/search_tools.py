@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import islice
+from typing import NamedTuple
 
 import anyio.to_thread
 
@@ -103,9 +104,8 @@ none null
 _OF_ANY_SERVER, _OF_ANY_TOOL = frozenset(_ANY_SERVER.split()), frozenset(terms(_ANY_TOOL))
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Tools that do the same."""
+class Group(NamedTuple):
+    """Tools that do the same. A named tuple, like `Ranked`, because a search makes a hundred."""
 
     first: Entry
     """The tool shown for the whole group."""
@@ -121,13 +121,14 @@ def grouped(entries: Sequence[Entry], wanted: Iterable[str] = ()) -> list[Group]
     of_name: dict[tuple[str, ...], list[list[Entry]]] = {}
     for entry in entries:
         known = of_name.setdefault(_name(entry), [])
-        group = next((group for group in known[:_MOST_COMPARED] if are_twins(group[0], entry)), None) if known else None
-        if group is None:
+        for group in known[:_MOST_COMPARED]:
+            if are_twins(group[0], entry):
+                group.append(entry)
+                break
+        else:
             group = [entry]
             known.append(group)
             groups.append(group)
-        else:
-            group.append(entry)
     words = frozenset(wanted)
     return [Group(group[0]) if len(group) == 1 else _group(group, words) for group in groups]
 
@@ -372,8 +373,7 @@ class Query:
         return f"{self.description} {self.keywords}".strip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A tool found by a search, with its relevance."""
 
     listed: str
@@ -496,19 +496,21 @@ def _found(search: Search, query: Query, scope: Scope, entries: Mapping[str, Ent
     whole = [hit.document.id for hit in alone if hit.named >= Named.WHOLLY]
     named = whole + [hit.document.id for hit in hits if hit.named >= Named.AMONG_OTHERS]
     scores = {hit.document.id: hit.score for hit in (*alone, *hits)}
-    found = {listed: Ranked(listed=listed, named=True, score=scores[listed]) for listed in named}
+    found = {listed: Ranked(listed, True, True, scores[listed]) for listed in named}
     if whole and (_QUERY_ONE_WORD.fullmatch(scope.text) is not None and len(parts(scope.text)) > 1):
         return found
-    near = {hit.document.id: Ranked(listed=hit.document.id, score=hit.score) for hit in hits}
-    rest = {listed: Ranked(listed=listed, near=False) for listed in _of_servers(scope, entries)}
-    return found | _without(found, near) | _without(found | near, rest)
-
-
-def _without(known: Mapping[str, Ranked], others: Mapping[str, Ranked]) -> dict[str, Ranked]:
-    return {listed: each for listed, each in others.items() if listed not in known}
+    for hit in hits:
+        listed = hit.document.id
+        if listed not in found:
+            found[listed] = Ranked(listed, False, True, hit.score)
+    for listed in _of_servers(scope, entries):
+        found.setdefault(listed, Ranked(listed=listed, near=False))
+    return found
 
 
 def _within(scope: Scope, entries: Mapping[str, Entry], hits: Iterable[Hit]) -> list[Hit]:
+    if not scope.servers:
+        return [hit for hit in hits if hit.document.id in entries]
     return [hit for hit in hits if (entry := entries.get(hit.document.id)) and scope.holds(entry.server)]
 
 
@@ -729,11 +731,11 @@ class Searching:
             known(
                 form,
                 About(
-                    named=each.named,
-                    near=each.near,
-                    writes=doors and each.listed not in reading,
-                    also=each.also,
-                    returns=returns.get(each.listed, ""),
+                    each.named,
+                    each.near,
+                    doors and each.listed not in reading,
+                    each.also,
+                    returns.get(each.listed, ""),
                 ),
                 weigh,
             )
@@ -747,6 +749,7 @@ class Searching:
             baseline=baseline,
             budget=asked.query.budget,
             weigh=weigh,
+            weigh_joined=self._figures.weigh_joined(asked.caller),
             beside=beside,
             limit=limit,
             scores=[each.score for (each, _), _ in found] if asked.settings.stop_early else (),

@@ -345,11 +345,12 @@ class Shelf:
 
     async def forms(self, entries: Sequence[Entry]) -> list[Forms]:
         """Return the forms of these tools, in their order."""
-        await self._hashes.find(entry.tool for entry in entries)
-        keys = [self._hashes.of(entry.tool) for entry in entries]
+        tools = [entry.tool for entry in entries]
+        await self._hashes.find(tools)
+        keys = [self._hashes.of(tool) for tool in tools]
         # Kept in a local variable: preparing another view meanwhile may drop some of them from the cache.
         found = {key: forms for key in keys if (forms := self._forms.get(key)) is not None}
-        absent = {key: entry.tool for key, entry in zip(keys, entries, strict=True) if key not in found}
+        absent = {key: tool for key, tool in zip(keys, tools, strict=True) if key not in found}
         if absent:
             found |= await anyio.to_thread.run_sync(self._forms.make, absent)
         return [found[key] for key in keys]

@@ -128,6 +128,11 @@ class BytePairEngine:
     def available(self, vocabulary: str) -> bool:
         return vocabulary in self.vocabularies
 
+    def adds_up(self, vocabulary: str) -> bool:
+        facts = self.vocabularies.get(vocabulary)
+        # Normalising could compose a character with one beyond the seam.
+        return facts is not None and facts.split is not None and not facts.composed
+
     def counter(self, vocabulary: str) -> Callable[[str], int]:
         found = self._counters.get(vocabulary)
         if found is None:

@@ -46,7 +46,7 @@ from typing import NamedTuple, Protocol
 from ..count import Steps
 from .split import LETTER, WHITE, Split, kinds
 
-__all__ = ["Stop", "Tokenizer", "count_steps", "next_stop"]
+__all__ = ["Stop", "Tokenizer", "count_steps", "find_seams", "next_stop"]
 
 
 class Stop(NamedTuple):
@@ -66,6 +66,7 @@ _SEAM = re.compile(
     r"|\n(?=[^ ~\n/?])"
 )
 """No kind on which the rules differ (`q`, `k`, `H`) and none that is not assigned (`?`) takes part."""
+_HALF_OF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def next_stop(text: str, start: int, reach: int, split: Split) -> Stop | None:
@@ -84,6 +85,22 @@ def next_stop(text: str, start: int, reach: int, split: Split) -> Stop | None:
         return Stop(start + piece, open=False)
     inside = _inside(seen, split)
     return Stop(start + inside, open=True) if inside else None
+
+
+def find_seams(text: str) -> tuple[int, int] | None:
+    """Return the first and the last seam of a text; None if it has none, or a part of a surrogate pair, which another
+    text may complete."""
+    if _HALF_OF_PAIR.search(text) is not None:
+        return None
+    seen = kinds(text)
+    first = _SEAM.search(seen)
+    if first is None:
+        return None
+    for start in (max(first.start(), len(seen) - _NEAR), first.start()):
+        last = [seam.end() for seam in _SEAM.finditer(seen, start)]
+        if last:
+            break
+    return first.end(), last[-1]
 
 
 def _last_seam(text: str, start: int, end: int) -> int | None:
