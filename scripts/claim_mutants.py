@@ -43,13 +43,15 @@ FLOOR = 0.95
 PROCESSES = 2
 LEAST_SECONDS, SLOWER = 10, 5  # limit of a test against a mutant: seconds, and times what it took unmutated
 GRACE = 30  # seconds after the end of the run in which the last mutants are judged
-POOL = 100  # mutants among which the sample of an id is chosen: those of its nearest functions
-LEAST = 0.5  # how near a function must be to an id, as a share of the nearest function and of its nearest id
+POOL = 100  # mutants among which the sample of an id is chosen: those of its nearest lines
+LEAST = 0.5  # how near a line must be to an id, as a share of the nearest line and of the line's nearest id
+RECALL = 2  # how much more it weighs that claims execute a line than that no other test does
+OTHERS = 12  # claims of other ids that try a survivor: those that execute its lines and the least beside them
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ullage"
 
 Constant = float | str | bytes | complex | EllipsisType | None
-Outcome = Literal["killed", "survived", "timeout", "invalid"]
+Outcome = Literal["killed", "elsewhere", "timeout", "survived", "invalid"]
 
 
 # Mutants of a module
@@ -104,6 +106,18 @@ EMPTY: dict[str, str] = {"str": "''", "int": "0", "float": "0.0", "list": "[]", 
 # Text that a program compares or looks up: a key, a code, a name. Anything with a space is wording.
 KEY = re.compile(r"[A-Za-z_$][\w$./:-]+")
 LARGE = 16  # from here on a number is a measure, and one more or less is no other behaviour: it is scaled
+NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)[ _`]*(%|ms|µs|[kKMG]i?B|[kKM]\b|minutes?|hours?|days?)?")
+UNITS: dict[str, Sequence[float]] = {
+    "%": (0.01,),
+    "ms": (1e-3,),
+    "µs": (1e-6,),
+    "k": (1e3, 2**10),
+    "m": (1e6, 2**20),
+    "g": (1e9, 2**30),
+    "minute": (60, 60_000),
+    "hour": (3600, 3_600_000),
+    "day": (86_400, 86_400_000),
+}
 # Calls whose removal or arguments no test of behaviour can see.
 UNSEEN_CALLS = re.compile(r"^(log|logger|logging|warnings|print|_log)$")
 UNSEEN_METHODS = frozenset(
@@ -133,19 +147,69 @@ UNSEEN_KEYWORDS = frozenset(
 UNSEEN_FUNCTIONS = frozenset({"__repr__", "__str__", "__hash__", "__dir__"})
 
 
-def find_mutants(tree: ast.Module, names: Mapping[str, object] | None = None) -> list[Mutant]:
+def find_mutants(
+    tree: ast.Module, names: Mapping[str, object] | None = None, stated: frozenset[float] | None = None
+) -> list[Mutant]:
     """Every mutant of a module.
 
     Args:
         tree: the module; a mutant refers to its nodes.
         names: the module's globals. A name of an upper-case number or key is mutated where a function reads it.
+        stated: the numbers that the contracts and the docs state. A measure that none of them states is tuned by a
+            benchmark: its floors hold it, and no claim does. Without this, every measure is mutated.
     """
-    return list(_Finder(names or {}).in_body(tree, ""))
+    return list(_Finder(_Values(names or {}, stated)).in_body(tree, ""))
+
+
+def stated_numbers(text: str) -> frozenset[float]:
+    """Every number in a text, as it is written and in base units: `15 minutes` is 15, 900 and 900,000."""
+    found = set[float]()
+    for written, unit in NUMBER.findall(text):
+        number = float(written.replace(",", ""))
+        key = unit if unit in UNITS else unit.rstrip("s") if unit.rstrip("s") in UNITS else unit[:1].lower()
+        found |= {number, *(round(number * scale, 9) for scale in UNITS.get(key, ()))}
+    return frozenset(found)
+
+
+@functools.cache
+def documented_numbers() -> frozenset[float]:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "tests" / "requirements.py"]
+    return stated_numbers("\n".join(page.read_text(encoding="utf-8") for page in pages))
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Which constants are mutated, and into what."""
+
+    names: Mapping[str, object]
+    stated: frozenset[float] | None
+
+    def read(self, node: ast.AST) -> object:
+        """The value of a constant or of an upper-case name of one."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        return self.names.get(node.id) if isinstance(node, ast.Name) and node.id.isupper() else None
+
+    def is_measure(self, node: ast.AST) -> bool:
+        value = self.read(node)
+        return isinstance(value, float) or (type(value) is int and abs(value) >= LARGE)
+
+    def others(self, node: ast.AST) -> Iterator[tuple[str, ast.Constant]]:
+        """Other values in place of a number, a truth value or a key, or of an upper-case name of one."""
+        value = self.read(node)
+        is_tuned = (
+            self.stated is not None
+            and isinstance(value, float | int)
+            and self.is_measure(node)
+            and round(abs(value), 9) not in self.stated
+        )
+        for other in () if is_tuned else _other_values(value):
+            yield "constant", ast.Constant(other)
 
 
 class _Finder:
-    def __init__(self, names: Mapping[str, object]) -> None:
-        self.names = names
+    def __init__(self, values: _Values) -> None:
+        self.values = values
         self.function = ""
         self.returns: ast.expr | None = None
         self.lines = range(0)
@@ -183,7 +247,7 @@ class _Finder:
                 yield from self.defaults(name, each.target.id, each.value)
 
     def defaults(self, owner: str, name: str, value: ast.expr) -> Iterator[Mutant]:
-        for rule, new in _constants(value, self.names):
+        for rule, new in self.values.others(value):
             edit = Default(owner, name, new.value)
             yield Mutant(self.function, self.lines, f"default {rule}", ast.unparse(value), ast.unparse(new), edit)
 
@@ -231,7 +295,9 @@ class _Finder:
     def changes(self, node: ast.AST, parent: ast.AST, part: str) -> Iterator[tuple[str, ast.AST]]:
         if isinstance(node, ast.Compare):
             for at, operator in enumerate(node.ops):
-                if not (isinstance(operator, BOUNDARIES) and _is_tie(node, parent)):
+                sides = [node.left, *node.comparators][at : at + 2]
+                is_rounded = any(map(self.values.is_measure, sides))  # one more or less than a measure
+                if not (isinstance(operator, BOUNDARIES) and (is_rounded or _is_tie(node, parent))):
                     ops = [*node.ops[:at], COMPARISONS[type(operator)](), *node.ops[at + 1 :]]
                     yield "comparison", ast.Compare(node.left, ops, node.comparators)
         elif isinstance(node, ast.BoolOp):
@@ -241,7 +307,7 @@ class _Finder:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
             yield "sign", node.operand
         elif isinstance(node, ast.Constant | ast.Name):
-            yield from _constants(node, self.names)
+            yield from self.values.others(node)
         if isinstance(parent, ast.If | ast.IfExp) and part == "test" and not _is_swapped(node):
             yield "negated", ast.UnaryOp(ast.Not(), node) if isinstance(node, ast.expr) else node
 
@@ -261,16 +327,6 @@ class _Finder:
     def mutant(self, rule: str, node: ast.AST, new: ast.AST, place: tuple[ast.AST, str, int | None]) -> Mutant:
         new = ast.fix_missing_locations(ast.copy_location(new, node))
         return Mutant(self.function, self.lines, rule, _short(node), _short(new), (*place, new))
-
-
-def _constants(node: ast.AST, names: Mapping[str, object]) -> Iterator[tuple[str, ast.Constant]]:
-    """Other values in place of a number, a truth value or a key, or of an upper-case name of one."""
-    if isinstance(node, ast.Constant):
-        for value in _other_values(node.value):
-            yield "constant", ast.Constant(value)
-    elif isinstance(node, ast.Name) and node.id.isupper():
-        for value in _other_values(names.get(node.id)):
-            yield "constant", ast.Constant(value)
 
 
 def _other_values(value: object) -> Sequence[float | str]:
@@ -396,7 +452,7 @@ class Module:
     def mutants(self) -> dict[str, list[Mutant]]:
         """Mutants by the name of their function."""
         found: dict[str, list[Mutant]] = defaultdict(list)
-        for mutant in find_mutants(self.tree, self.globals):
+        for mutant in find_mutants(self.tree, self.globals, documented_numbers()):
             found[mutant.function].append(mutant)
         return found
 
@@ -477,6 +533,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 # Forked runs of tests
 
+INVALID, ELSEWHERE = 3, 4  # exit codes of a forked process
+
 
 @dataclass(frozen=True, slots=True)
 class Traced:
@@ -515,7 +573,12 @@ class Forks:
                     _kill_group(child)
                     if late:
                         os.waitpid(child, 0)
-                    outcomes: dict[int, Outcome] = {0: "survived", 3: "invalid", -signal.SIGALRM: "timeout"}
+                    outcomes: dict[int, Outcome] = {
+                        0: "survived",
+                        INVALID: "invalid",
+                        ELSEWHERE: "elsewhere",
+                        -signal.SIGALRM: "timeout",
+                    }
                     done("timeout" if late else outcomes.get(os.waitstatus_to_exitcode(status), "killed"), folder)
                     shutil.rmtree(folder, ignore_errors=True)
                     del self.running[child]
@@ -645,10 +708,9 @@ class Claims:
                 if turn >= len(samples[name]) or time.monotonic() > end:
                     continue
                 module, mutant = samples[name][turn]
-                tests = sorted(index.judges(module, mutant, claims[name]), key=lambda test: passing[test].seconds)
-
+                tests, others = index.judges(module, mutant, name)
                 shown = f"{name}  {module.name} {mutant}"
-                limit = LEAST_SECONDS + SLOWER * sum(passing[test].seconds for test in tests)
+                limit = LEAST_SECONDS + SLOWER * sum(passing[test].seconds for test in (*tests, *others))
                 left = end + GRACE - time.monotonic()
 
                 def done(
@@ -659,32 +721,39 @@ class Claims:
                         survivors.append(shown)
 
                 self.forks.start(
-                    partial(self.judge_one, module, mutant, tests),
+                    partial(self.judge_one, module, mutant, tests, others),
                     min(limit, left),
                     done,
                 )
         self.forks.finish()
         self.report(results, survivors)
 
-    def judge_one(self, module: Module, mutant: Mutant, tests: Sequence[str], _folder: Path) -> int:
+    def judge_one(
+        self, module: Module, mutant: Mutant, tests: Sequence[str], others: Sequence[str], _folder: Path
+    ) -> int:
         if not apply_mutant(module, mutant):
-            return 3
-        return int(any(self.reports.failed for _ in self.run([self.items[test] for test in tests])))
+            return INVALID
+        for code, names in ((1, tests), (ELSEWHERE, others)):
+            if any(self.reports.failed for _ in self.run([self.items[test] for test in names])):
+                return code
+        return 0
 
     def report(self, results: Mapping[str, Counter[Outcome]], survivors: Sequence[str]) -> None:
         for each in sorted(survivors):
             say(f"survived: {each}")
-        say(f"{'id':24}{'killed':>8}{'timeout':>9}{'survived':>10}{'share':>9}")
+        say(f"{'id':24}{'killed':>8}{'elsewhere':>11}{'timeout':>9}{'survived':>10}{'share':>9}")
         for name, counts in results.items():
-            total = counts["killed"] + counts["timeout"] + counts["survived"]
+            total = _judged_count(counts)
             share = f"{(total - counts['survived']) / total:8.1%}" if total else "       -"
-            say(f"{name:24}{counts['killed']:8}{counts['timeout']:9}{counts['survived']:10} {share}")
+            figures = f"{counts['killed']:8}{counts['elsewhere']:11}{counts['timeout']:9}{counts['survived']:10}"
+            say(f"{name:24}{figures} {share}")
         whole = sum(results.values(), Counter[Outcome]())
-        total = whole["killed"] + whole["timeout"] + whole["survived"]
+        total = _judged_count(whole)
         killed = total - whole["survived"]
         self.share = killed / total if total else 0.0
         say(
-            f"killed {killed} of {total} mutants ({self.share:.1%}; {whole['timeout']} by timeout) "
+            f"killed {killed} of {total} mutants ({self.share:.1%}; {whole['timeout']} by timeout, "
+            f"{whole['elsewhere']} by claims of other ids alone) "
             f"of {len(results)} ids in {time.monotonic() - self.start:.0f} s, seed {self.options.seed}"
         )
 
@@ -708,6 +777,8 @@ class ExecutionIndex:
                 for line in lines:
                     found[line] |= bit
         self.places = {place: lines for path in self.lines if path in modules for place, lines in self.spans(path)}
+        self.line_counts = {test: sum(map(len, each.lines.values())) for test, each in traced.items()}
+        self.by_tests: dict[int, dict[str, float]] = {}
         self.nearness = {place: each for place, lines in self.places.items() if (each := self.near(place[0], lines))}
 
     def spans(self, path: str) -> Iterator[tuple[tuple[str, str], list[int]]]:
@@ -733,38 +804,73 @@ class ExecutionIndex:
         for name, claims in self.bits.items():
             for tests in groups:
                 if shared := (tests & claims).bit_count():
-                    dice = 2 * shared / (tests.bit_count() + claims.bit_count())
+                    dice = f_measure(shared, tests.bit_count(), claims.bit_count())
                     nearest[name] = max(dice, nearest.get(name, 0.0))
         return nearest
 
-    def sample(self, name: str, options: argparse.Namespace) -> list[tuple[Module, Mutant]]:
-        """Mutants of the functions that are nearest to an id, in random order.
+    def near_mutant(self, path: str, mutant: Mutant) -> Mapping[str, float]:
+        """Nearness by id of the lines that change, or of the function where no claim executes them."""
+        tests = self.line_tests(path, mutant)
+        if not tests:
+            return self.nearness.get((path, mutant.function), {})
+        if tests not in self.by_tests:
+            self.by_tests[tests] = {
+                name: f_measure(shared, tests.bit_count(), claims.bit_count())
+                for name, claims in self.bits.items()
+                if (shared := (tests & claims).bit_count())
+            }
+        return self.by_tests[tests]
 
-        Lines that only the claims of other ids execute are left to those.
+    def sample(self, name: str, options: argparse.Namespace) -> list[tuple[Module, Mutant]]:
+        """Mutants of the lines that are nearest to an id, in random order.
+
+        A line belongs to the id it is nearest to. An id that owns too few lines is tried on lines that are nearer to
+        others.
         """
-        near = {place: each[name] for place, each in self.nearness.items() if name in each}
-        nearest = {place: max(self.nearness[place].values()) for place in near}
-        own = {place: each for place, each in near.items() if each >= LEAST * nearest[place]} or near
-        pool: list[tuple[Module, Mutant]] = []
-        for place in sorted(own, key=lambda each: (-own[each], each)):
-            path, function = place
-            if len(pool) >= POOL or own[place] < LEAST * max(own.values()):
-                break
+        own = list[tuple[float, int, Module, Mutant]]()
+        shared = list[tuple[float, int, Module, Mutant]]()
+        for (path, function), near_place in self.nearness.items():
+            if name not in near_place:
+                continue
             for mutant in self.modules[path].mutants.get(function, ()):
-                tests = self.line_tests(path, mutant)
-                if tests & self.bits[name] or not tests:
-                    pool.append((self.modules[path], mutant))
+                near = self.near_mutant(path, mutant)
+                if name in near and near[name] >= LEAST * max(near.values()):
+                    kind = own if near[name] == max(near.values()) else shared
+                    kind.append((-near[name], len(kind), self.modules[path], mutant))
+        pool = list[tuple[Module, Mutant]]()
+        for kind in (own, shared):
+            kind.sort(key=lambda each: each[:2])
+            wanted = (POOL if kind is own else options.per_id) - len(pool)
+            pool += [each[2:] for each in kind[: max(0, wanted)] if each[0] <= LEAST * kind[0][0]]
         random.Random(f"{options.seed} {name}").shuffle(pool)
         return pool[: options.per_id]
 
     def line_tests(self, path: str, mutant: Mutant) -> int:
         return _union(self.lines[path].get(line, 0) for line in mutant.lines)
 
-    def judges(self, module: Module, mutant: Mutant, claims: set[str]) -> set[str]:
-        """The claims that execute the mutated lines, or else the function."""
+    def judges(self, module: Module, mutant: Mutant, name: str) -> tuple[list[str], list[str]]:
+        """The claims of the id that execute the mutated lines, and those of other ids that try a survivor.
+
+        Where no claim executes the lines, these are claims that execute the function. The claims of other ids are the
+        most specific ones: whether a line that an id passes through is right is for the tests of that line to prove.
+        """
         is_executed = self.line_tests(module.path, mutant) != 0
         lines = mutant.lines if is_executed else self.places.get((module.path, mutant.function), [])
-        return {test for test in claims if not self.traced[test].lines.get(module.path, frozenset()).isdisjoint(lines)}
+        found = {
+            test for test, each in self.traced.items() if not each.lines.get(module.path, frozenset()).isdisjoint(lines)
+        }
+        own = sorted(found & self.claims[name], key=lambda test: self.traced[test].seconds)
+        others = sorted(found - self.claims[name], key=lambda test: self.line_counts[test])
+        return own, others[:OTHERS]
+
+
+def _judged_count(counts: Counter[Outcome]) -> int:
+    return counts.total() - counts["invalid"]
+
+
+def f_measure(shared: int, tests: int, claims: int) -> float:
+    """How nearly the tests that execute a line are the claims of an id, 0 to 1, by the share of claims most of all."""
+    return (1 + RECALL**2) * shared / (RECALL**2 * claims + tests)
 
 
 def _union(sets: Iterable[int]) -> int:

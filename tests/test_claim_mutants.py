@@ -8,13 +8,17 @@ from types import ModuleType
 
 import pytest
 from claim_mutants import (
+    ExecutionIndex,
     Module,
     Mutant,
+    Traced,
     apply_mutant,
     compile_mutant,
+    f_measure,
     find_mutants,
     judged,
     load_functions,
+    stated_numbers,
 )
 
 SOURCE = '''
@@ -124,3 +128,62 @@ def test_a_mutant_that_the_end_of_the_run_cuts_short_is_not_counted_as_killed():
     assert judged("timeout", is_cut=False) == "timeout"
     assert judged("survived", is_cut=True) == "survived"
     assert judged("killed", is_cut=True) == "killed"
+
+
+def test_numbers_are_read_as_they_are_written_and_in_base_units():
+    assert stated_numbers("waits 15 minutes, or 10 ms; at 65 % of 200,000, or of `128k`") == {
+        *(15, 900, 900_000),
+        *(10, 0.01),
+        *(65, 0.65),
+        200_000,
+        *(128, 128_000, 131_072),
+    }
+    assert stated_numbers("half of v2.5 and gpt-4o") == {4}
+
+
+def test_a_measure_is_mutated_only_where_a_document_states_it():
+    source = "RATE = 0.65\ndef spend(coins):\n    if coins > 40:\n        return coins * RATE\n    return coins < 3\n"
+    tree, names = ast.parse(source), {"RATE": 0.65}
+
+    def rules(stated: frozenset[float] | None) -> list[tuple[str, str, str]]:
+        return [
+            (each.rule, each.before, each.after)
+            for each in find_mutants(tree, names, stated)
+            if each.rule in ("constant", "comparison")
+        ]
+
+    small = [
+        ("comparison", "coins < 3", "coins <= 3"),
+        ("constant", "3", "4"),
+        ("constant", "3", "2"),
+    ]
+    rate = [("constant", "RATE", "0.9750000000000001"), ("constant", "RATE", "0.325")]
+    assert rules(frozenset()) == small
+    assert rules(frozenset({0.65})) == [*rate, *small]
+    assert rules(None) == [("constant", "40", "80"), ("constant", "40", "20"), *rate, *small]
+
+
+def test_a_line_is_nearest_to_the_id_of_which_most_claims_execute_it():
+    assert f_measure(10, 10, 10) == 1
+    assert f_measure(10, 60, 10) > f_measure(4, 4, 10), "every claim and many other tests, before a few claims alone"
+    assert f_measure(10, 20, 10) > f_measure(10, 200, 10)
+
+
+def test_claims_of_the_id_judge_a_mutant_and_then_the_most_specific_of_other_ids(purse: ModuleType):
+    module, mutants = loaded(purse)
+    (at,) = {mutant.lines.start for mutant in mutants if mutant.before == "LIMIT"}
+    paying = frozenset({mutant.lines.start for mutant in mutants if mutant.function == "Purse.pay"})
+    traced = {
+        "test_full": Traced(True, 0.2, {module.path: frozenset({at})}),
+        "test_all": Traced(True, 0.1, {module.path: frozenset({at, at - 1, *paying})}),
+        "test_pay": Traced(True, 0.1, {module.path: paying}),
+        "test_wide": Traced(True, 0.1, {module.path: frozenset(range(1, 40))}),
+        "test_dict": Traced(True, 0.3, {module.path: frozenset({at, at - 1})}),
+    }
+    claims = {"X:full": {"test_full", "test_all"}, "X:pay": {"test_pay"}, "X:dict": {"test_dict", "test_wide"}}
+    index = ExecutionIndex({module.path: module}, traced, claims)
+    limit = next(mutant for mutant in mutants if mutant.before == "LIMIT")
+    assert index.judges(module, limit, "X:full") == (["test_all", "test_full"], ["test_dict", "test_wide"])
+    assert index.judges(module, limit, "X:pay") == ([], ["test_full", "test_dict", "test_all", "test_wide"])
+    near = index.near_mutant(module.path, next(mutant for mutant in mutants if mutant.function == "Purse.pay"))
+    assert max(near, key=lambda name: near[name]) == "X:pay"
