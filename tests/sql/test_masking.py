@@ -1,5 +1,6 @@
 import contextlib
 import sqlite3
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -159,7 +160,10 @@ def test_other_columns_are_asked_as_ever(sql: str):
         "SELECT o.id FROM orders o JOIN users u ON u.password = 'x'",
         "SELECT o.id FROM logins o JOIN users u USING (password)",
         "SELECT o.id FROM logins o NATURAL JOIN users u",
-        "SELECT * FROM users JOIN orders USING (id)",
+        "SELECT * FROM users NATURAL JOIN orders",
+        "WITH RECURSIVE x AS (TABLE users UNION ALL SELECT * FROM x) SEARCH DEPTH FIRST BY password SET o TABLE x",
+        "WITH RECURSIVE x AS (TABLE users UNION ALL SELECT * FROM x) CYCLE password SET c USING p SELECT p FROM x",
+        "WITH RECURSIVE x AS (TABLE users UNION ALL SELECT * FROM x) CYCLE other SET c USING p SELECT p FROM x",
         "SELECT u FROM users u",
         "SELECT users FROM users",
         "SELECT u FROM users u, jsonb_each(u.tags) j",
@@ -250,6 +254,38 @@ def test_any_other_use_of_a_masked_column_is_refused(sql: str):
         ("duckdb", "SELECT list_transform([id], x -> x + 1), password FROM users", (1,)),
         ("duckdb", "SELECT password p, p AS q FROM users", (0, 1)),
         ("duckdb", "SELECT users.* FROM users SEMI JOIN orders ON users.id = orders.user_id", (2,)),
+        ("duckdb", "SELECT * FROM users SEMI JOIN orders USING (id)", (2,)),
+        ("duckdb", "SELECT COLUMNS('pass.*') FROM users", (0,)),
+        ("duckdb", "SELECT COLUMNS('(name|word)$') FROM users", (1,)),
+        ("duckdb", "SELECT COLUMNS('name') FROM users", ()),
+        ("duckdb", "SELECT COLUMNS(['password', 'ID']) FROM users", (1,)),
+        ("duckdb", "SELECT COLUMNS(* EXCLUDE (id)) FROM users", (1,)),
+        ("duckdb", "SELECT count(COLUMNS(* EXCLUDE (password))) FROM users", ()),
+        ("duckdb", "SELECT x FROM (SELECT COLUMNS('pass') AS x FROM users)", (0,)),
+        ("duckdb", "PIVOT users ON name USING count(*) GROUP BY id", ()),
+        ("duckdb", "PIVOT users ON name USING count(*) AS n GROUP BY id ORDER BY id, a_n LIMIT 3", ()),
+        ("duckdb", "PIVOT (SELECT id, name FROM users) ON name USING count(*)", ()),
+        ("duckdb", "SELECT * FROM orders PIVOT (sum(total) FOR user_id IN (1, 2) GROUP BY id) AS p", ()),
+        ("duckdb", "UNPIVOT orders ON COLUMNS(* EXCLUDE (id)) INTO NAME k VALUE v", ()),
+        ("duckdb", "UNPIVOT (SELECT id, name FROM users) ON id, name INTO NAME k VALUE v", ()),
+        ("duckdb", "SUMMARIZE orders", ()),
+        ("duckdb", "SUMMARIZE SELECT id FROM users", ()),
+        ("duckdb", "WITH p AS (PIVOT orders ON total USING count(*)) SELECT u.password FROM p, users u", (0,)),
+        ("duckdb", "SELECT u.password FROM (PIVOT orders ON total USING count(*)) p JOIN users u USING (id)", (0,)),
+        ("duckdb", "SELECT * FROM users JOIN orders USING (id)", (2,)),
+        ("duckdb", "SELECT * FROM orders JOIN users USING (id)", (4,)),
+        ("sqlite", "SELECT * FROM orders o JOIN notes USING (id) JOIN users USING (id)", (5,)),
+        ("postgres", "SELECT * FROM users u JOIN orders o USING (id)", (2,)),
+        ("postgres", "SELECT * FROM users u JOIN logins l USING (id, name)", (2,)),
+        ("postgres", "SELECT * FROM users u JOIN logins l USING (name)", (2,)),
+        ("postgres", "SELECT * FROM (SELECT * FROM orders JOIN users USING (id)) x", (4,)),
+        ("mysql", "SELECT * FROM users u JOIN logins l USING (name, id)", (2,)),
+        ("mysql", "SELECT u.password, s.seq FROM users u, seq_1_to_5 s", (0,)),
+        (
+            "postgres",
+            "WITH RECURSIVE x AS (TABLE users UNION ALL SELECT * FROM x) SEARCH DEPTH FIRST BY id SET o TABLE x",
+            (2,),
+        ),
         ("mysql", "SELECT `password` FROM `users`", (0,)),
         ("sqlite", 'SELECT "password", [id] FROM "users"', (0,)),
         ("sqlite", "SELECT u.password FROM users u, json_each(u.tags)", (0,)),
@@ -268,7 +304,15 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
 @pytest.mark.parametrize(
     ("dialect", "sql"),
     [
-        ("duckdb", "SELECT COLUMNS('pass.*') FROM users"),
+        ("duckdb", "SELECT COLUMNS('[p]ass') FROM users"),
+        ("duckdb", "SELECT COLUMNS('(a*)*') FROM users"),
+        ("duckdb", "SELECT COLUMNS('" + ".*" * 25 + "x') FROM users"),
+        ("duckdb", "SELECT COLUMNS('(') FROM users"),
+        ("duckdb", "SELECT COLUMNS('pass') FROM users, orders"),
+        ("duckdb", "SELECT COLUMNS(lambda c: c LIKE 'pass%') FROM users"),
+        ("duckdb", "SELECT max(COLUMNS('pass')) FROM users"),
+        ("duckdb", "SELECT coalesce(*COLUMNS('pass')) FROM users"),
+        ("duckdb", "SELECT id FROM users WHERE COLUMNS('pass') LIKE 'a%'"),
         ("duckdb", "SELECT #2 FROM users"),
         ("duckdb", "SELECT 1 FROM users ORDER BY #2"),
         ("duckdb", "SELECT COLUMNS(*)::text FROM users"),
@@ -286,11 +330,23 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
         ("duckdb", "SELECT u.password.x FROM users u"),
         ("duckdb", "SELECT list_transform([1], x -> password) FROM users"),
         ("duckdb", "SELECT [password FOR x IN [1]] FROM users"),
-        ("duckdb", "SELECT * FROM users SEMI JOIN orders USING (id)"),
         ("duckdb", "SELECT id, password FROM users UNION ALL BY NAME SELECT 1 AS password, 2 AS id"),
         ("duckdb", "SELECT * FROM users PIVOT (count(*) FOR password IN ('a'))"),
         ("duckdb", "PIVOT users ON password"),
         ("duckdb", "UNPIVOT users ON password"),
+        ("duckdb", "UNPIVOT users ON id INTO NAME k VALUE v"),
+        ("duckdb", "PIVOT users ON name USING count(*)"),
+        ("duckdb", "PIVOT users ON name USING first(password) GROUP BY id"),
+        ("duckdb", "PIVOT users ON name USING count(*) GROUP BY password"),
+        ("duckdb", "PIVOT users ON name USING count(*) GROUP BY id ORDER BY (SELECT max(password) FROM users)"),
+        ("duckdb", "PIVOT users ON name USING count(*) GROUP BY ALL"),
+        ("duckdb", "PIVOT users ON name USING count(*) GROUP BY 3"),
+        ("duckdb", "PIVOT orders ON total USING first((SELECT max(password) FROM users)) GROUP BY id"),
+        ("duckdb", "PIVOT orders ON total IN (SELECT password FROM users) USING count(*)"),
+        ("duckdb", "WITH orders AS (SELECT password AS id FROM users) PIVOT orders ON id USING count(*)"),
+        ("duckdb", "FROM users u, LATERAL (PIVOT (SELECT u.password AS p, id FROM orders) ON id USING first(p))"),
+        ("duckdb", "SELECT u.password, p.* FROM users u, (PIVOT orders ON total USING count(*)) p"),
+        ("duckdb", "SUMMARIZE SELECT password FROM users"),
         ("duckdb", "SUMMARIZE users"),
         ("duckdb", "SELECT * FROM query_table('users')"),
         ("duckdb", "SELECT * FROM query('SELECT password FROM users')"),
@@ -371,12 +427,61 @@ def test_columns_that_cannot_be_counted_are_not_shown():
         plan("SELECT u.password, j.* FROM users u, jsonb_each(u.tags) j")
 
 
+def keyed(key: Column) -> Structure:
+    users = replace(SHOP.tables[0], columns=(key, *SHOP.tables[0].columns[1:]), primary_key=(key.name,))
+    return Structure(name="shop", tables=(users, SHOP.tables[1]))
+
+
+CERTAIN = keyed(Column(name="id", type="int", nullable=False))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, name, password, count(*) FROM users GROUP BY id, name, password",
+        "SELECT u.password, sum(o.total) FROM users u JOIN orders o ON o.user_id = u.id GROUP BY u.password, u.id",
+    ],
+)
+def test_a_masked_column_may_stand_in_a_group_by_beside_the_key_of_its_table(sql: str):
+    assert mask_plan(sql, "postgres", CERTAIN, PATTERNS).positions
+    assert mask_plan(sql, "sqlite", keyed(Column(name="id", type="INTEGER")), PATTERNS).positions
+    unknown = keyed(Column(name="id", type="text"))
+    kin = Table(name="kin", schema="a", columns=unknown.tables[0].columns, parents=("None.users",))
+    for structure in (unknown, replace(CERTAIN, tables=(*CERTAIN.tables, kin))):
+        with pytest.raises(Refused, match="GROUP BY"):
+            mask_plan(sql, "postgres", structure, PATTERNS)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT password, name, count(*) FROM users GROUP BY password, name",
+        "SELECT user_id AS id, count(*) FROM orders o JOIN users u ON true GROUP BY id, password",
+        "SELECT o.id, count(*) FROM orders o, users u GROUP BY o.id, u.password",
+        "SELECT count(*) FROM users GROUP BY ROLLUP (id, password)",
+        "SELECT count(*) FROM users GROUP BY GROUPING SETS ((id), (password))",
+        "SELECT id FROM users GROUP BY id, upper(password)",
+        "SELECT id FROM users GROUP BY id, password HAVING password > 'a'",
+        "SELECT id, password FROM users GROUP BY id, password ORDER BY password",
+        "SELECT count(*) FROM (SELECT id, password FROM users) x GROUP BY x.id, x.password",
+        "SELECT count(*) FROM users AS u(a, id, password) GROUP BY id, password",
+    ],
+)
+def test_a_key_allows_nothing_else_in_a_group_by(sql: str):
+    with pytest.raises(Refused):
+        mask_plan(sql, "postgres", CERTAIN, PATTERNS)
+
+
 LEAKS = (
     "SELECT * FROM users u",
     "SELECT u.*, u.password AS again FROM users u",
     "SELECT * FROM users a, users b",
     "SELECT x.* FROM (SELECT id, password FROM users) x",
     "SELECT * FROM users JOIN orders ON orders.user_id = users.id",
+    "SELECT * FROM users LEFT JOIN orders USING (id)",
+    "SELECT * FROM orders RIGHT JOIN users USING (id)",
+    "SELECT * FROM users a JOIN users b USING (name, id)",
+    "SELECT * FROM users a JOIN (SELECT user_id, user_id AS id FROM orders) b USING (id)",
     "SELECT * FROM (SELECT * FROM users JOIN orders ON orders.user_id = users.id) x",
     "WITH users2 AS (SELECT name, password FROM users) SELECT password, name FROM users2",
     "SELECT name, id FROM users UNION ALL SELECT password, id FROM users",

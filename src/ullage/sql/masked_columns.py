@@ -3,11 +3,14 @@
 Names are compared case-insensitively. In a case-sensitive database this masks too much, never too little. A table
 missing from the structure may contain anything. A few tables of every database that only describe others are known to
 contain no values.
+
+A `Scope` contains the sources of a SELECT and of the queries around it. If a name is ambiguous, it stands for all its
+meanings; if it matches nothing known, the caller refuses.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import NoReturn
 
@@ -19,15 +22,22 @@ from .database import Column, Structure, Table
 from .describe import full_name, spell
 
 __all__ = [
+    "ROWID",
     "UNCOUNTED",
     "Columns",
+    "Ctes",
     "Derive",
+    "Masks",
+    "Named",
     "Output",
+    "Scope",
+    "Source",
     "Tables",
     "fold",
     "not_understood",
     "refuse",
     "refuse_any",
+    "renamed",
     "unknown_column",
     "unknown_table",
 ]
@@ -66,6 +76,8 @@ UNCOUNTED = Output("*")
 """Represents columns that are not listed, none of them masked."""
 
 
+Masks = frozenset[str]
+Ctes = Mapping[str, "Named"]
 Derive = Callable[["Tables", Table], tuple[frozenset[str], ...] | None]
 """Returns the masked columns in each column of a view; None if they cannot be determined."""
 
@@ -128,6 +140,29 @@ class Tables:
         )
         self._kept[id(table)] = columns
         return columns
+
+    def key(self, name: str, schema: str) -> frozenset[str]:
+        """Return the primary key of a table, case-folded; empty where rows may share it.
+
+        They may if other tables inherit from this one, or in SQLite if a part of the key may be NULL.
+        """
+        table = self.find(name, schema)
+        if table is None or table.kind == "view" or table.module is not None or len(self._family(table)) > 1:
+            return frozenset()
+        default = self.structure.default_schema
+        described = [
+            one
+            for one in self.structure.tables
+            if one.name == table.name and fold(one.schema or default or "") == fold(table.schema or default or "")
+        ]
+        if len(described) != 1:
+            return frozenset()
+        names = frozenset(map(fold, described[0].primary_key))
+        kept = [column for column in described[0].columns if fold(column.name) in names]
+        # SQLite's row id is never NULL, although its column may be.
+        is_rowid = len(kept) == 1 and kept[0].type.upper() == "INTEGER"
+        is_certain = is_rowid or not any(column.nullable for column in kept)
+        return names if is_certain and len(kept) == len(names) else frozenset()
 
     def rowid(self, name: str, schema: str) -> frozenset[str] | None:
         """Return the masked columns that SQLite's row id may reveal: it may be the key, or anything in a virtual
@@ -252,6 +287,129 @@ def _fits(pattern: str, table: Table, schema: str | None, column: str) -> bool:
     if schema is None and fnmatchcase(short, pattern.partition(".")[2]):
         return True
     return table.schema is not None and fnmatchcase(f"{fold(table.schema)}.{short}", pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A query named in WITH."""
+
+    name: exp.Identifier
+    columns: Columns | None
+    """None until it is read."""
+
+    def is_meant_by(self, name: exp.Identifier, *, folds: bool) -> bool:
+        """Return whether a name certainly refers to this query, and not to a table or query that differs in letter
+        case."""
+        if bool(name.quoted) != bool(self.name.quoted):
+            return False
+        return name.name == self.name.name or (folds and not name.quoted and fold(name.name) == fold(self.name.name))
+
+
+def renamed(node: exp.Expr, columns: Columns) -> Columns:
+    """Return a source's columns under the names of its alias: `AS t(a, b)`."""
+    alias = node.args.get("alias")
+    names = list(alias.args.get("columns") or ()) if isinstance(alias, exp.TableAlias) else []
+    if not names:
+        return columns
+    if UNCOUNTED in columns:
+        return columns if not any(column.masks for column in columns) else not_understood(node)
+    if len(names) > len(columns):
+        not_understood(node)
+    first = tuple(replace(column, name=fold(name.name)) for column, name in zip(columns, names, strict=False))
+    return first + columns[len(names) :]
+
+
+ROWID = frozenset({"rowid", "oid", "_rowid_"})
+"""SQLite's names for the row id, unless a column has that name."""
+_BARE = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax", "rownum", "level", "sysdate", "systimestamp"})
+"""Names that exist for every row or for none, and are not columns of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table, subquery or function in FROM."""
+
+    name: str
+    columns: Columns
+    rowid: Masks | None = None
+    """Masked columns that the row id may reveal; None if it has no row id."""
+    hidden: Masks | None = None
+    """Masked columns that a column excluded from `*` may reveal, such as `rank` of a full-text table; None if there
+    is none."""
+    key: frozenset[str] = frozenset()
+    """Names of the columns that identify a row, case-folded; empty if none are known."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has further columns, none of them masked."""
+        return UNCOUNTED in self.columns
+
+    @property
+    def masks(self) -> Masks:
+        """The masked columns of all its columns together."""
+        return frozenset[str]().union(*(column.masks for column in self.columns))
+
+    def column(self, name: str) -> Masks | None:
+        """Return the masked columns in a column; None if no column has that name."""
+        found = [column.masks for column in self.columns if column.name in (fold(name), "")]
+        if found or self.is_open:
+            return frozenset[str]().union(*found)
+        if self.rowid is not None and fold(name) in ROWID:
+            return self.rowid
+        if self.hidden is not None:
+            return self.hidden
+        return frozenset() if fold(name) in _BARE else None
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names visible in a SELECT: its sources, its aliases, and the scope around it."""
+
+    outer: "Scope | None" = None
+    sources: list[Source] = field(default_factory=list[Source])
+    aliases: dict[str, Masks] = field(default_factory=dict[str, Masks])
+    """Aliases of the SELECT's own columns, and a lambda's parameters."""
+    star: list[Output] = field(default_factory=list[Output])
+    """The columns of `*`."""
+    is_merged: bool = False
+    """Whether the order of `*` is not known."""
+
+    def add(self, source: Source) -> None:
+        """Add a source in FROM, whose columns follow the others in `*`."""
+        self.sources.append(source)
+        self.star += source.columns
+
+    def add_alias(self, alias: str, masks: Masks) -> None:
+        """Record an alias of the SELECT; several columns may share it."""
+        self.aliases[fold(alias)] = self.aliases.get(fold(alias), frozenset()) | masks
+
+    @property
+    def names(self) -> set[str]:
+        """Return the names of all columns visible here."""
+        around = set[str]() if self.outer is None else self.outer.names
+        return around | {
+            column.name for source in self.sources for column in source.columns if column.name not in ("", "*")
+        }
+
+    def row(self, name: str) -> list[Source]:
+        """Return every source of that name, here and in outer scopes, since letter case may decide between them."""
+        around = [] if self.outer is None else self.outer.row(name)
+        return [source for source in self.sources if source.name == fold(name)] + around
+
+    def column(self, name: str) -> Masks | None:
+        """Return the masked columns behind an unqualified name; None if the name is unknown."""
+        found = [source.column(name) for source in self.sources]
+        found += [self.aliases.get(fold(name)), None if self.outer is None else self.outer.column(name)]
+        return _together(found)
+
+    def column_of(self, table: str, name: str) -> Masks | None:
+        """Return the masked columns behind a name with its table; None if the name is unknown."""
+        return _together([source.column(name) for source in self.row(table)])
+
+
+def _together(found: Sequence[Masks | None]) -> Masks | None:
+    known = [masks for masks in found if masks is not None]
+    return frozenset[str]().union(*known) if known else None
 
 
 _LONG = 60

@@ -7,13 +7,11 @@ is not understood.
 `Lineage` follows each output column through names, stars, subqueries, WITH and UNION ALL, as long as values pass
 through unchanged. Any other use of a masked column would reveal something about its values. `masked_columns` knows
 which columns are masked.
-
-A `Scope` contains the sources of a SELECT and of the queries around it. If a name is ambiguous, it stands for all its
-meanings; if it matches nothing known, the caller refuses.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -27,151 +25,26 @@ from ullage.table import Row
 from .database import Dialect, Stability, Structure, Table
 from .guard import Passage, judge, one_statement, read
 from .masked_columns import (
+    ROWID,
     UNCOUNTED,
     Columns,
+    Ctes,
+    Masks,
+    Named,
     Output,
+    Scope,
+    Source,
     Tables,
     fold,
     not_understood,
     refuse,
     refuse_any,
+    renamed,
     unknown_column,
     unknown_table,
 )
 
-__all__ = [
-    "ROWID",
-    "Ctes",
-    "Lineage",
-    "MaskPlan",
-    "MaskPolicy",
-    "Masks",
-    "Named",
-    "Scope",
-    "Source",
-    "ViewLineage",
-    "mask_plan",
-    "renamed",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A query named in WITH."""
-
-    name: exp.Identifier
-    columns: Columns | None
-    """None until it is read."""
-
-    def is_meant_by(self, name: exp.Identifier, *, folds: bool) -> bool:
-        """Return whether a name certainly refers to this query, and not to a table or query that differs in letter
-        case."""
-        if bool(name.quoted) != bool(self.name.quoted):
-            return False
-        return name.name == self.name.name or (folds and not name.quoted and fold(name.name) == fold(self.name.name))
-
-
-Ctes = Mapping[str, Named]
-
-
-def renamed(node: exp.Expr, columns: Columns) -> Columns:
-    """Return a source's columns under the names of its alias: `AS t(a, b)`."""
-    alias = node.args.get("alias")
-    names = list(alias.args.get("columns") or ()) if isinstance(alias, exp.TableAlias) else []
-    if not names:
-        return columns
-    if UNCOUNTED in columns:
-        return columns if not any(column.masks for column in columns) else not_understood(node)
-    if len(names) > len(columns):
-        not_understood(node)
-    first = tuple(replace(column, name=fold(name.name)) for column, name in zip(columns, names, strict=False))
-    return first + columns[len(names) :]
-
-
-Masks = frozenset[str]
-
-ROWID = frozenset({"rowid", "oid", "_rowid_"})
-"""SQLite's names for the row id, unless a column has that name."""
-_BARE = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax", "rownum", "level", "sysdate", "systimestamp"})
-"""Names that exist for every row or for none, and are not columns of a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A table, subquery or function in FROM."""
-
-    name: str
-    columns: Columns
-    rowid: Masks | None = None
-    """Masked columns that the row id may reveal; None if it has no row id."""
-    hidden: Masks | None = None
-    """Masked columns that a column excluded from `*` may reveal, such as `rank` of a full-text table; None if there
-    is none."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it has further columns, none of them masked."""
-        return UNCOUNTED in self.columns
-
-    @property
-    def masks(self) -> Masks:
-        """The masked columns of all its columns together."""
-        return frozenset[str]().union(*(column.masks for column in self.columns))
-
-    def column(self, name: str) -> Masks | None:
-        """Return the masked columns in a column; None if no column has that name."""
-        found = [column.masks for column in self.columns if column.name in (fold(name), "")]
-        if found or self.is_open:
-            return frozenset[str]().union(*found)
-        if self.rowid is not None and fold(name) in ROWID:
-            return self.rowid
-        if self.hidden is not None:
-            return self.hidden
-        return frozenset() if fold(name) in _BARE else None
-
-
-@dataclass(slots=True)
-class Scope:
-    """The names visible in a SELECT: its sources, its aliases, and the scope around it."""
-
-    outer: "Scope | None" = None
-    sources: list[Source] = field(default_factory=list[Source])
-    aliases: dict[str, Masks] = field(default_factory=dict[str, Masks])
-    """Aliases of the SELECT's own columns, and a lambda's parameters."""
-    is_merged: bool = False
-    """Whether `*` is anything but the columns of all sources in order."""
-
-    def add_alias(self, alias: str, masks: Masks) -> None:
-        """Record an alias of the SELECT; several columns may share it."""
-        self.aliases[fold(alias)] = self.aliases.get(fold(alias), frozenset()) | masks
-
-    @property
-    def names(self) -> set[str]:
-        """Return the names of all columns visible here."""
-        around = set[str]() if self.outer is None else self.outer.names
-        return around | {
-            column.name for source in self.sources for column in source.columns if column.name not in ("", "*")
-        }
-
-    def row(self, name: str) -> list[Source]:
-        """Return every source of that name, here and in outer scopes, since letter case may decide between them."""
-        around = [] if self.outer is None else self.outer.row(name)
-        return [source for source in self.sources if source.name == fold(name)] + around
-
-    def column(self, name: str) -> Masks | None:
-        """Return the masked columns behind an unqualified name; None if the name is unknown."""
-        found = [source.column(name) for source in self.sources]
-        found += [self.aliases.get(fold(name)), None if self.outer is None else self.outer.column(name)]
-        return _together(found)
-
-    def column_of(self, table: str, name: str) -> Masks | None:
-        """Return the masked columns behind a name with its table; None if the name is unknown."""
-        return _together([source.column(name) for source in self.row(table)])
-
-
-def _together(found: Sequence[Masks | None]) -> Masks | None:
-    known = [masks for masks in found if masks is not None]
-    return frozenset[str]().union(*known) if known else None
+__all__ = ["Lineage", "MaskPlan", "MaskPolicy", "ViewLineage", "mask_plan"]
 
 
 _CLAUSES = (
@@ -193,6 +66,17 @@ _SHAPE = (
 )
 _SIDES = ("by_name", "side", "kind", "on")
 """Options of a UNION that match columns other than by position."""
+_PIVOT_USES = ("expressions", "using", "fields", "group", "order", "limit", "offset")
+"""Parts of PIVOT and UNPIVOT that may use columns."""
+_PIVOT = (
+    *(*_PIVOT_USES, "this", "alias", "with_", "into", "unpivot", "columns", "include_nulls", "table"),
+    *("default_on_null", "value_columns_first", "identify_pivot_strings", "prefixed_pivot_columns"),
+    "pivot_column_naming",
+)
+_PATTERN = re.compile(r"(?!(?:[^*]*\*){4})(?:[a-z0-9_|^$().]|(?<=\.)\*){1,60}")
+"""Patterns of COLUMNS() that mean the same here and in DuckDB, and that no name takes long to match."""
+_SEQUENCE = re.compile(r"seq_\d+_to_\d+(?:_step_\d+)?")
+"""Names of MariaDB's tables of numbers, which exist without being created."""
 _RECURSIVE = ("sqlite", "tsql", "oracle")
 """Dialects in which WITH may be recursive without the keyword."""
 _PLACES = (exp.Group, exp.Ordered, exp.Tuple, exp.Paren, exp.Distinct, exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -242,17 +126,56 @@ class Lineage:
             return self._set(node, ctes, outer)
         if isinstance(node, exp.Values):
             return self._values(node, ctes, outer)
+        if isinstance(node, exp.Pivot | exp.Summarize):
+            return self._pivot_query(node, ctes, outer)
         if not isinstance(node, exp.Subquery):
             not_understood(node)
         columns = self.query(node.this, ctes, outer)
         self._clauses(node, Scope(outer, [Source("", columns)]), ctes, columns)
         return columns
 
+    def _pivot_query(self, node: exp.Expr, ctes: Ctes, outer: Scope | None) -> Columns:
+        """Return the columns of DuckDB's statements PIVOT, UNPIVOT and SUMMARIZE."""
+        source = node.this
+        if isinstance(source, exp.Query):
+            columns = self.query(source, ctes, outer)
+        elif isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not _is_joined(source):
+            columns = self._table(source, ctes)
+        else:
+            not_understood(node)
+        return self._pivot(node, fold(source.alias_or_name), columns, ctes, outer)
+
+    def _pivot(self, node: exp.Expr, name: str, columns: Columns, ctes: Ctes, outer: Scope | None) -> Columns:
+        """Return the columns of a source after PIVOT, UNPIVOT or SUMMARIZE: any number, none of them masked.
+
+        A PIVOT without GROUP BY groups by every column that it does not use; the others show values of all columns.
+        """
+        is_masked = any(column.masks for column in columns)
+        group = node.args.get("group")
+        is_grouped = isinstance(node, exp.Pivot) and isinstance(group, exp.Group) and not node.args.get("unpivot")
+        if is_masked and not is_grouped:
+            self.refuse_any(columns, node, f"{node.key.upper()} of all columns")
+            not_understood(node)
+        if any(value and key not in _PIVOT for key, value in node.args.items()):
+            not_understood(node)
+        scope = Scope(outer)
+        # ORDER BY may name the new columns too.
+        scope.add(Source(name, (*columns, UNCOUNTED)))
+        for part in (one for key in _PIVOT_USES for one in _list(node, key)):
+            if not is_masked and isinstance(part, exp.Columns) and part.find(exp.Query) is None:
+                continue
+            if self.used(part, scope, ctes):
+                not_understood(node)
+        if is_masked and group is not None:
+            self._numbers(group, columns)
+        return (UNCOUNTED,)
+
     def _with(self, node: exp.Expr, ctes: Ctes, outer: Scope | None) -> Ctes:
         clause = node.args.get("with_")
         if clause is None:
             return ctes
-        if clause.args.get("search") or clause.args.get("cycle") or clause.args.get("udfs"):
+        added = [one for key in ("search", "cycle") for one in _list(clause, key)]
+        if clause.args.get("udfs") or (added and len(clause.expressions) != 1):
             not_understood(clause)
         names = [fold(cte.alias) for cte in clause.expressions]
         if len({*names, *ctes}) != len(names) + len(ctes):
@@ -263,8 +186,20 @@ class Lineage:
             known |= {fold(cte.alias): Named(cte.args["alias"].this, None) for cte in clause.expressions}
         for cte, name in zip(clause.expressions, names, strict=True):
             columns = self._cte(cte, known, outer) if is_recursive else self.query(cte.this, known, outer)
-            known[name] = Named(cte.args["alias"].this, renamed(cte, columns))
+            columns = renamed(cte, columns)
+            for one in added:
+                columns += self._order_columns(one, columns)
+            known[name] = Named(cte.args["alias"].this, columns)
         return known
+
+    def _order_columns(self, node: exp.Expr, columns: Columns) -> Columns:
+        """Return the columns that SEARCH or CYCLE adds, which show values of the column that it follows."""
+        masks = Source("", columns).column(node.name)
+        if masks is None or UNCOUNTED in columns:
+            not_understood(node)
+        self.refuse(masks, node)
+        names = [one.name for key in ("expression", "using") for one in _list(node, key)]
+        return tuple(Output(fold(name), masks) for name in names)
 
     def _cte(self, cte: exp.Expr, ctes: Ctes, outer: Scope | None) -> Columns:
         """Return the columns of a query that may be recursive, re-reading it until no further masked columns appear."""
@@ -313,23 +248,28 @@ class Lineage:
         if isinstance(node, exp.Join):
             self._join(node, scope, ctes)
             return
-        if node.args.get("pivots"):
-            not_understood(node)
+        pivots = _list(node, "pivots")
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
-            if node.alias:
+            if node.alias or pivots:
                 not_understood(node)
             self._add(node.this, scope, ctes)
         else:
             name = fold(node.alias_or_name)
+            columns = renamed(node, self._columns_of(node, scope, ctes))
+            rowid, hidden, key = self._rowid(node, ctes), self._hidden(node, ctes), self._key(node, ctes)
+            if pivots:
+                rowid, hidden, key = None, None, frozenset[str]()
+            for pivot in pivots:
+                columns = self._pivot(pivot, name, columns, ctes, scope)
+                name = fold(pivot.alias or name)
             if any(name and source.name == name for source in scope.sources):
                 not_understood(node)
-            columns = renamed(node, self._columns_of(node, scope, ctes))
-            scope.sources.append(Source(name, columns, self._rowid(node, ctes), self._hidden(node, ctes)))
+            scope.add(Source(name, columns, rowid, hidden, key))
         for inner in (*_list(node, "joins"), *_list(node, "laterals")):
             self._add(inner, scope, ctes)
 
     def _join(self, node: exp.Join, scope: Scope, ctes: Ctes) -> None:
-        before = len(scope.sources)
+        before, star = len(scope.sources), list(scope.star)
         self._add(node.this, scope, ctes)
         is_natural = node.method.upper() == "NATURAL"
         # In the other dialects SEMI may be the alias of the table before it.
@@ -340,14 +280,29 @@ class Lineage:
                 self.refuse(source.column(name.name) or frozenset(), node, "USING")
         for source in scope.sources if is_natural else ():
             self.refuse(source.masks, node, "NATURAL JOIN")
-        if is_natural or node.args.get("using") or (is_semi and not is_half):
+        using = [fold(name.name) for name in _list(node, "using")]
+        is_right = self.dialect == "mysql" and node.side.upper() == "RIGHT"
+        if is_natural or (is_semi and not is_half) or (using and (is_right or len(scope.sources) != before + 1)):
             scope.is_merged = True
+        elif using:
+            scope.star = self._merge(star, scope.sources[-1].columns, using)
         if node.args.get("expressions") or node.args.get("pivots"):
             not_understood(node)
         for condition in (*_list(node, "on"), *_list(node, "match_condition")):
             self._uses(condition, scope, ctes)
         if is_half:
             del scope.sources[before:]  # only the condition sees the right side
+            scope.star = star
+
+    def _merge(self, left: Sequence[Output], right: Sequence[Output], names: Sequence[str]) -> list[Output]:
+        """Return the columns of `*` after a join with USING, each of whose names stands for a column of both sides."""
+        masks = {name: _masks_of([one for one in (*left, *right) if one.name == name]) for name in names}
+        rest = [one for one in right if one.name not in names]
+        if self.dialect in ("sqlite", "duckdb"):
+            return [replace(one, masks=masks.get(one.name, one.masks)) for one in left] + rest
+        # Of MySQL the names come in the order of the left side.
+        listed = list(names) if self.dialect != "mysql" else [one.name for one in left if one.name in names]
+        return [Output(name, masks[name]) for name in listed] + [one for one in left if one.name not in names] + rest
 
     def _columns_of(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
         """Return the columns of one source in FROM."""
@@ -384,12 +339,22 @@ class Lineage:
         is_plain = not node.db and not node.this.args.get("quoted")
         if columns is None and self.dialect == "mysql" and is_plain and fold(node.name) == "dual":
             return ()  # stands for no table at all
+        if columns is None and self.dialect == "mysql" and is_plain and _SEQUENCE.fullmatch(fold(node.name)):
+            return (Output("seq"),)
         return unknown_table(node, self.tables.structure) if columns is None else columns
 
     def _rowid(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
         if self.dialect != "sqlite" or not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             return None
         return None if not node.db and fold(node.name) in ctes else self.tables.rowid(node.name, node.db)
+
+    def _key(self, node: exp.Expr, ctes: Ctes) -> frozenset[str]:
+        """Return the names of a table's primary key; empty for other sources, and where columns are renamed."""
+        alias = node.args.get("alias")
+        is_renamed = isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or is_renamed:
+            return frozenset()
+        return frozenset() if not node.db and fold(node.name) in ctes else self.tables.key(node.name, node.db)
 
     def _hidden(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
         """Return the masked columns that hidden columns of a SQLite virtual table may reveal; None for other
@@ -411,12 +376,35 @@ class Lineage:
             return self._star(inner, scope.sources, scope, ctes)
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             return self._star(inner.this, scope.row(inner.table) or not_understood(inner), scope, ctes)
+        chosen = self._chosen(inner, scope, ctes) if isinstance(inner, exp.Columns) else None
+        if chosen is not None:
+            return chosen if inner is node else tuple(replace(column, name="") for column in chosen)
         passed = self.passed(inner.unnest(), scope, ctes) or Output("", self.used(inner, scope, ctes))
         if not isinstance(node, exp.Alias):
             # Only a plain column keeps its own name in every dialect.
             return (passed if isinstance(node, exp.Column) else replace(passed, name=""),)
         scope.add_alias(node.alias, passed.masks)
         return (replace(passed, name=fold(node.alias)),)
+
+    def _chosen(self, node: exp.Columns, scope: Scope, ctes: Ctes) -> Columns | None:
+        """Return the columns that DuckDB's COLUMNS() chooses by a pattern, by names or from a star.
+
+        None if that cannot be said: for a function, several sources, or columns that are not all known.
+        """
+        inner = node.this
+        if node.args.get("unpack") or scope.is_merged or len(scope.sources) != 1 or UNCOUNTED in scope.star:
+            return None
+        if isinstance(inner, exp.Star):
+            return self._star(inner, scope.sources, scope, ctes)
+        if isinstance(inner, exp.Literal) and inner.is_string and _PATTERN.fullmatch(inner.name):
+            # Names are folded here, so that a pattern of small letters chooses all that DuckDB chooses. Where DuckDB
+            # chooses fewer, the answer has other columns than expected.
+            with suppress(re.error):
+                return tuple(one for one in scope.star if re.search(inner.name, one.name))
+        if isinstance(inner, exp.Array) and all(isinstance(one, exp.Literal) for one in inner.expressions):
+            names = {fold(one.name) for one in inner.expressions}
+            return tuple(one for one in scope.star if one.name in names)
+        return None
 
     def passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
         """Return the output of an expression that is only a column or a scalar subquery; None for any other."""
@@ -434,7 +422,8 @@ class Lineage:
     def _star(self, star: exp.Star, sources: list[Source], scope: Scope, ctes: Ctes) -> Columns:
         """Return the columns of `*`, with DuckDB's EXCLUDE, REPLACE and RENAME applied."""
         left_out = {fold(column.name) for column in _list(star, "except_")}
-        columns = [column for source in sources for column in source.columns if column.name not in left_out]
+        listed = scope.star if sources is scope.sources else [one for source in sources for one in source.columns]
+        columns = [column for column in listed if column.name not in left_out]
         names = [column.name for column in columns]
         changed = [fold(each.alias) for each in _list(star, "replace")]
         changed += [fold(each.this.name) for each in _list(star, "rename")]
@@ -474,7 +463,10 @@ class Lineage:
             not_understood(node)
         for key in _CLAUSES:
             for clause in _list(node, key):
-                self._uses(clause, scope, ctes)
+                determined = _determined(clause, scope) if isinstance(clause, exp.Group) else []
+                for one in clause.expressions if determined else [clause]:
+                    if one not in determined:
+                        self._uses(one, scope, ctes)
                 self._numbers(clause, columns)
 
     def _numbers(self, node: exp.Expr, columns: Columns) -> None:
@@ -498,6 +490,8 @@ class Lineage:
             columns = self.query(node, ctes, scope)
             if not isinstance(node.parent, exp.Exists):
                 self.refuse_any(columns, node, "an expression")
+        elif isinstance(node, exp.Columns) and (chosen := self._chosen(node, scope, ctes)) is not None:
+            self.refuse_any(chosen, node.parent or node, f"`{(node.parent or node).sql()}`")
         elif isinstance(node, exp.Columns | exp.PositionalColumn) or (
             isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
         ):
@@ -518,6 +512,32 @@ class Lineage:
     def _uses_in(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         for child in node.iter_expressions():
             self._uses(child, scope, ctes)
+
+
+def _determined(group: exp.Group, scope: Scope) -> list[exp.Expr]:
+    """Return the columns of a GROUP BY that do not change its groups, because it contains the key of their table.
+
+    Only a plain list is understood, and only names that cannot be an alias of the SELECT.
+    """
+    if any(value for key, value in group.args.items() if key != "expressions"):
+        return []
+    places: list[tuple[exp.Expr, Source]] = []
+    for column in group.expressions:
+        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier) or column.db:
+            continue
+        if column.table:
+            found = [source for source in scope.sources if source.name == fold(column.table)]
+        else:
+            found = [source for source in scope.sources if source.column(column.name) is not None]
+        is_alias = not column.table and fold(column.name) in scope.aliases
+        if len(found) == 1 and not is_alias and not found[0].is_open:
+            places.append((column, found[0]))
+    keyed = [
+        source
+        for source in scope.sources
+        if source.key and source.key <= {fold(column.name) for column, place in places if place is source}
+    ]
+    return [column for column, place in places if any(place is source for source in keyed)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,6 +578,14 @@ class ViewLineage(Lineage):
         found = frozenset(self.touched)
         self.touched.update(before)
         return found
+
+
+def _masks_of(columns: Iterable[Output]) -> Masks:
+    return frozenset[str]().union(*(column.masks for column in columns))
+
+
+def _is_joined(table: exp.Table) -> bool:
+    return any(table.args.get(key) for key in ("joins", "laterals", "pivots", "sample", "rows_from"))
 
 
 def _list(node: exp.Expr, key: str) -> list[exp.Expr]:
@@ -659,7 +687,7 @@ class MaskPolicy:
             _check_pragma(sql, self.tables)
             return MaskPlan()
         tree = _parse(sql if asked is None else _without_options(sql, asked.end()), self.dialect)
-        if not isinstance(tree, exp.Query | exp.Values):
+        if not isinstance(tree, exp.Query | exp.Values | exp.Pivot | exp.Summarize):
             not_understood(tree)
         lineage = Lineage(self.tables, self.dialect)
         columns = lineage.query(tree, {}) if _is_touched(tree, lineage.tables) else ()

@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
 
 ROLE = f"{NAME}_masked"
 POSTGRESQL = f"""
+CREATE TABLE keyed (id int PRIMARY KEY, secret text);
+INSERT INTO keyed VALUES (7, '{SECRET}'), (8, '{SECRET}');
 CREATE MATERIALIZED VIEW stored AS SELECT id, left(secret, 40) AS part, name FROM people;
 CREATE TABLE kin (more text) INHERITS (people);
 INSERT INTO kin VALUES ('3', '{PLAIN}5', '{SECRET}3', '{PLAIN}6');
@@ -44,6 +46,8 @@ CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing;
 CREATE FOREIGN TABLE away (id text, hidden text OPTIONS (column_name 'secret')) SERVER nowhere
   OPTIONS (schema_name 'public', table_name 'people')"""
 MYSQL = f"""
+CREATE TABLE keyed (id int PRIMARY KEY, secret varchar(60));
+INSERT INTO keyed VALUES (7, '{SECRET}'), (8, '{SECRET}');
 CREATE TABLE made (id int, secret varchar(60), low varchar(60) AS (lower(secret)) STORED, twice int AS (id * 2));
 INSERT INTO made (id, secret) VALUES (21, '{SECRET}');
 CREATE FUNCTION peek() RETURNS text READS SQL DATA RETURN (SELECT max(secret) FROM people);
@@ -59,7 +63,7 @@ DERIVED = {
     ),
     "mysql": ("made", "by_function", "both_"),
 }
-MASKED = ("people.secret", "one.secret", "made.secret", "parted_1.secret", "apart.people.secret")
+MASKED = ("keyed.secret", "people.secret", "one.secret", "made.secret", "parted_1.secret", "apart.people.secret")
 
 
 @pytest.fixture(params=["postgresql", "mysql"])
@@ -104,6 +108,32 @@ async def test_no_planted_secret_shows_through_what_a_server_derives(planted: tu
         if stage.kind == "mysql":
             assert "id=7\nother=***" in await said(source, "query", sql="SELECT * FROM both_")
             assert "`secret`" in await said(source, "query", sql="SHOW CREATE TABLE people")
+
+
+JOINED = (
+    "SELECT * FROM people JOIN notes USING (id)",
+    "SELECT * FROM notes LEFT JOIN people USING (id)",
+    "SELECT * FROM people a JOIN people b USING (name, id)",
+    "SELECT * FROM notes JOIN people USING (id) JOIN notes n USING (id)",
+    "WITH x AS (SELECT * FROM notes JOIN people USING (id)) SELECT * FROM x",
+)
+FOLLOWED = (
+    "WITH RECURSIVE x AS (TABLE people UNION ALL SELECT * FROM x WHERE false) {} SELECT * FROM x",
+    ("SEARCH DEPTH FIRST BY id SET o", "CYCLE id SET c USING p", "CYCLE name SET c TO 1 DEFAULT 0 USING p"),
+)
+
+
+async def test_star_over_joined_and_followed_tables_hides_masked_columns(planted: tuple[Stage, URL]):
+    stage, url = planted
+    recursive, clauses = FOLLOWED
+    async with opened(url) as source:
+        for sql in (*JOINED, *(recursive.format(one) for one in clauses if stage.kind == "postgresql")):
+            answer = await said(source, "query", sql=sql)
+            assert f"{PLAIN}1" in answer, sql
+            assert "***" in answer
+            assert SECRET not in answer
+        keyed = "SELECT k.id, k.secret, count(*) FROM keyed k JOIN keyed o USING (id) GROUP BY k.id, k.secret"
+        assert "7,***,1" in (await said(source, "query", sql=keyed)).replace("\n", ",")
 
 
 async def test_the_role_of_our_own_sql_may_not_read_masked_columns(planted: tuple[Stage, URL]):
