@@ -23,7 +23,7 @@ test: .venv/.dev ## pass the tests (those marked heavy are left out)
 	@$(BIN)/coverage report --skip-covered
 	@$(BIN)/python scripts/coverage_floor.py
 
-test-heavy: .venv/.dev .bench/node/.installed .bench/interaction/.installed .bench/servers/.installed .bench/agents/.installed .bench/llama/.installed .bench/adapters/.installed ## pass the tests that need real clients, servers or models
+test-heavy: .venv/.dev .bench/node/.installed .bench/interaction/.installed .bench/servers/.installed .bench/agents/.installed .bench/llama/.installed .bench/adapters/.installed .bench/browser/.installed ## pass the tests that need real clients, servers or models
 	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python -m pytest -m heavy $(ARGS)
 
 test-claims: .venv/.dev ## break the code of each requirement and see its tests fail; MINUTES=30, SEED=number, ONLY=id
@@ -164,6 +164,12 @@ clean: ## remove the environment and everything made
 	@echo "Installing frameworks for agents …" >&2
 	@$(PYTHON) -m venv .bench/adapters
 	@.bench/adapters/bin/pip install --quiet langchain==1.4.7 pydantic-ai-slim==2.66.0 openai-agents==0.24.0
+	@touch $@
+
+.bench/browser/.installed: Makefile
+	@echo "Installing what drives a browser …" >&2
+	@$(PYTHON) -m venv .bench/browser
+	@.bench/browser/bin/pip install --quiet playwright==1.65.2
 	@touch $@
 
 .bench/encoder/.installed: pyproject.toml encoder/pyproject.toml

@@ -652,3 +652,28 @@ def test_the_dashboard_is_loaded_by_nothing_but_serving_over_http():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     loaded = set(run.stdout.split())
     assert not {"ullage.web.dashboard", "ullage.web.sign_in", "ullage.app.build_dashboard", "starlette"} & loaded
+
+
+def test_a_history_that_ullage_counts_is_a_window_with_its_compactions(database: Database):
+    def history(minute: int, used: int, saved: int = 0) -> Entry:
+        detail = {"used": used, "window": 200_000} | ({"used_before": used + saved} if saved else {})
+        return Entry(
+            time=NOW + timedelta(minutes=minute), kind="history", principal="ada", session="loop", model="gpt-5",
+            tokens=used - 1000, baseline_tokens=used - 1000 + saved, saved_tokens=saved, detail=detail,
+        )  # fmt: skip
+
+    fill(database, history(0, 90_000), history(1, 140_000), history(2, 50_000, 120_000), history(3, 60_000))
+    window = UsageFigures(database).session("ada", "loop")
+    assert (window["basis"], window["limit"]) == ("counted", 200_000)
+    points, compactions = window["points"], window["compactions"]
+    assert isinstance(points, list)
+    pairs = [(point["tokens"], point["without"]) for point in points if isinstance(point, dict)]
+    assert pairs == [(90_000, 90_000), (140_000, 140_000), (50_000, 170_000), (60_000, 180_000)]
+    assert compactions == [
+        {
+            "time": (NOW + timedelta(minutes=2)).timestamp(),
+            "before": 170_000,
+            "after": 50_000,
+            "how": "recorded by Ullage",
+        }
+    ]

@@ -45,6 +45,7 @@ from .count_text import meter
 __all__ = ["RunningServer", "announce_server", "build_dashboard", "running_servers"]
 
 _SHOWN_TOOLS = 500
+_SHOWN_HITS = 25
 _SHOWN_TERMS = 8
 _DESCRIPTION = 300
 """Characters of a tool's description in a list."""
@@ -176,7 +177,8 @@ class _Facts:
                 if why is not None and isinstance(why["terms"], list):
                     why["terms"] = why["terms"][:_SHOWN_TERMS]
                 found.append({**_tool_json(entry), "why": why})
-        return {"tools": found, "all": len(view.entries), "surface": find.surface}
+        shown = found[:_SHOWN_HITS]
+        return {"tools": shown, "found": len(found), "all": len(view.entries), "surface": find.surface}
 
     async def approvals(self) -> dict[str, Json]:
         loaded, gateway = self.gateway.loaded, self.gateway

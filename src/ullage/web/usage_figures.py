@@ -4,9 +4,11 @@ Every sum is one of `usage_report`, so a figure here is the figure of `ullage us
 rows: what providers reported for each call, and beside it what the same call would have carried without Ullage.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from itertools import accumulate
 from typing import Literal, Protocol
 from zoneinfo import ZoneInfo
 
@@ -206,22 +208,24 @@ class UsageFigures:
             raise UnknownResource(f"no session is called `{name[:80]}`")
         own = self._entries(principal, line)
         calls = [entry for entry in own if entry.kind == "model" and entry.use is not None]
-        if not calls:
+        histories = [entry for entry in own if entry.kind == "history" and isinstance(entry.detail.get("used"), int)]
+        if not calls and not histories:
             return {"session": _session_json(line), **_known_part(own)}
-        log = None if self.logs is None else self.logs.find(name, principal)
+        log = None if self.logs is None or not calls else self.logs.find(name, principal)
         if log is not None:
             main = [call for call in calls if call.use is not None and call.use.usage.input in log.inputs]
             calls = main or calls
         served, match = self._served(principal, line, lines, own)
-        models = [call.model for call in calls if call.model is not None]
-        limit = (log.window if log is not None else None) or (self.window_of(models[-1]) if models else None)
+        models = [call.model for call in (calls or histories) if call.model is not None]
+        known = (log.window if log is not None else None) or (histories[-1].detail["window"] if histories else None)
+        limit = known or (self.window_of(models[-1]) if models else None)
         return {
             "session": _session_json(line),
             "title": None if log is None else log.title,
-            "basis": "reported",
+            "basis": "reported" if calls else "counted",
             "match": match,
             "limit": limit,
-            **_window(calls, served, () if log is None else log.compactions),
+            **_window(calls or histories, served, () if log is None else log.compactions),
         }
 
     def _served(
@@ -281,62 +285,75 @@ def _at(time: datetime) -> float:
     return round(time.timestamp(), 3)
 
 
-@dataclass(slots=True)
 class _Carried:
     """What a session would carry beyond its window without Ullage."""
 
-    definitions: list[Entry] = field(default_factory=list[Entry])
-    others: list[Entry] = field(default_factory=list[Entry])
-
-    @classmethod
-    def of(cls, served: Iterable[Entry]) -> "_Carried":
-        carried = cls()
-        for entry in served:
-            (carried.definitions if entry.kind == "definitions" else carried.others).append(entry)
-        return carried
+    def __init__(self, served: Iterable[Entry]) -> None:
+        served = list(served)
+        self._definitions = [entry for entry in served if entry.kind == "definitions"]
+        self._of_results = _Running([entry for entry in served if entry.kind in ("result", "page")])
+        self._of_history = _Running([entry for entry in served if entry.kind == "history"])
 
     def beyond(self, since: datetime, at: datetime) -> int:
-        """Return the tokens that a call at a time would carry in addition: definitions, and what results, pages and
-        compactions by Ullage have saved since the client's last compaction."""
-        results = sum(
-            entry.saved_tokens or 0
-            for entry in self.others
-            if entry.time <= at and (entry.kind == "history" or (entry.kind != "search" and entry.time >= since))
-        )
-        return results + self._of_definitions(at)
+        """Return the tokens that a call at a time would carry in addition: definitions, what compactions by Ullage have
+        taken out, and what results and pages have saved since the client's last compaction."""
+        results = self._of_results.until(at) - self._of_results.until(since)
+        return results + self._of_history.until(at) + self._per_request(at)
 
-    def _of_definitions(self, at: datetime) -> int:
-        """Return what one request saved in definitions: an entry is written after the requests that it is about."""
-        entry = next((one for one in self.definitions if one.time >= at), None)
-        entry = entry or (self.definitions[-1] if self.definitions else None)
-        requests = 0 if entry is None else entry.detail.get("requests")
-        if entry is None or not isinstance(requests, int) or not requests:
+    def _per_request(self, at: datetime) -> int:
+        """Return what one request saved in definitions. An entry is written after the requests that it is about."""
+        if not self._definitions:
             return 0
-        return round((entry.saved_tokens or 0) / requests)
+        place = bisect_left(self._definitions, at, key=lambda one: one.time)
+        entry = self._definitions[min(place, len(self._definitions) - 1)]
+        requests = entry.detail.get("requests")
+        return round((entry.saved_tokens or 0) / requests) if isinstance(requests, int) and requests else 0
+
+
+class _Running:
+    """Running sums of savings by time."""
+
+    def __init__(self, found: Sequence[Entry]) -> None:
+        self._times = [entry.time for entry in found]
+        self._sums = [0, *accumulate(entry.saved_tokens or 0 for entry in found)]
+
+    def until(self, at: datetime) -> int:
+        return self._sums[bisect_right(self._times, at)]
+
+
+def _tokens_in_window(call: Entry) -> int:
+    """Return what the provider reported for a model call, or what Ullage counted for a history that was sent."""
+    if call.use is not None:
+        return call.use.usage.input or 0
+    used = call.detail.get("used")
+    return used if isinstance(used, int) else 0
 
 
 def _window(calls: Sequence[Entry], served: Sequence[Entry], logged: Sequence[LoggedCompaction]) -> dict[str, Json]:
     """Return the window at each call, with the compactions between them."""
-    carried, since = _Carried.of(served), datetime.min.replace(tzinfo=UTC)
+    carried, since = _Carried(served), datetime.min.replace(tzinfo=UTC)
     own = [entry for entry in served if entry.kind == "history" and entry.saved_tokens]
     compactions: list[Json] = [
-        {"time": _at(entry.time), "before": entry.baseline_tokens, "after": entry.tokens, "how": "recorded by Ullage"}
+        {
+            "time": _at(entry.time),
+            "before": entry.detail.get("used_before", entry.baseline_tokens),
+            "after": entry.detail.get("used", entry.tokens),
+            "how": "recorded by Ullage",
+        }
         for entry in own
     ]
     points: list[Json] = []
     before: Entry | None = None
     for call in calls:
-        tokens = 0 if call.use is None else call.use.usage.input or 0
-        known = None if before is None or before.use is None else before.use.usage.input or 0
-        said = [one for one in logged if before is not None and before.time < one.at <= call.time]
-        for one in said:
+        tokens, known = _tokens_in_window(call), None if before is None else _tokens_in_window(before)
+        for one in (one for one in logged if before is not None and before.time < one.at <= call.time):
             compactions.append(
                 {"time": _at(one.at), "before": one.before, "after": one.after, "how": "recorded by the program"}
             )
             since = one.at
         is_ours = before is not None and any(before.time < one.time <= call.time for one in own)
         has_fallen = known is not None and known - tokens >= _LEAST_FALL and tokens < known * _FALL
-        if before is not None and not logged and not is_ours and has_fallen:
+        if not logged and not is_ours and has_fallen:
             compactions.append(
                 {"time": _at(call.time), "before": known, "after": tokens, "how": "inferred: the window fell by half"}
             )
@@ -365,7 +382,8 @@ def _known_part(served: Sequence[Entry]) -> dict[str, Json]:
         passed += entry.tokens
         # A search and a page are there only because of Ullage.
         whole += entry.tokens + (entry.saved_tokens or 0) if entry.kind == "result" else 0
-        of = next((one for one in definitions if one.time >= entry.time), definitions[-1] if definitions else None)
+        place = bisect_left(definitions, entry.time, key=lambda one: one.time)
+        of = definitions[min(place, len(definitions) - 1)] if definitions else None
         surface, without = _per_request(of)
         points.append(
             {

@@ -96,7 +96,7 @@ async function show({ keep = false } = {}) {
     h("div", { class: "top" },
       h("div", {}, h("h1", {}, view.title), h("p", { class: "muted" }, view.about)),
       view.hasPeriod && argument === null ? periods() : null),
-    ...[body].flat());
+    ...[body].flat(9).filter((one) => one !== null && one !== undefined));
   main.setAttribute("aria-busy", "false");
   restore();
   if (!keep) {

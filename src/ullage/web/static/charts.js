@@ -23,7 +23,7 @@ function colour(variable) {
 }
 
 function palette() {
-  const names = ["accent", "accent-soft", "ink", "muted", "faint", "line", "neutral", "surface", "bad"];
+  const names = ["accent", "accent-soft", "ink", "muted", "line", "neutral", "surface", "bad"];
   return Object.fromEntries(names.map((one) => [one, colour(`--${one}`)]));
 }
 
@@ -33,7 +33,7 @@ const SYNC = "ullage";
 function axes(colours, formatX, formatY, spaceX) {
   const common = { stroke: colours.muted, font: FONT, ticks: { show: false } };
   return [
-    { ...common, grid: { show: false }, space: spaceX, size: 26, gap: 4, values: formatX },
+    { ...common, grid: { show: false }, space: spaceX, size: 30, gap: 8, values: formatX },
     {
       ...common,
       grid: { stroke: colours.line, width: 1 },

@@ -8,6 +8,8 @@ import {
 
 const sum = (rows, of) => rows.reduce((all, row) => all + (of(row) || 0), 0);
 const most = (rows, of) => Math.max(0, ...rows.map((row) => of(row) || 0));
+// A bar of a known figure; nothing for an unknown one.
+const share = (part, whole, kind = "") => (part === null || part === undefined ? null : bar(whole ? part / whole : 0, kind));
 const at = (iso) => new Date(`${iso}T00:00:00`);
 
 // Every step of a period, with 0 where nothing was recorded.
@@ -123,26 +125,40 @@ async function sessions(get, argument) {
       {
         title: "Session",
         cell: (row) => h("a", { href: `#/sessions/${encodeURIComponent(row.key)}`, class: "row-link" },
-          row.project ? name(project(row.project), 40) : name(row.key, 24), h("small", {}, name(row.key, 24))),
+          row.project ? [name(project(row.project), 40), h("small", {}, name(row.key, 24))] : name(row.key, 24)),
       },
-      { title: "Last", cell: (row) => when(row.last) },
+      { title: "Last hour", cell: (row) => when(row.last) },
       { title: "Client", cell: (row) => name(row.client, 30) },
       { title: "Model calls", number: true, cell: (row) => (row.spent.calls ? count(row.spent.calls) : "–") },
       {
         title: "Spent", number: true,
-        cell: (row) => (row.spent.calls ? [dollars(row.spent.dollars), bar(row.spent.dollars / peak, "plain")] : "–"),
+        cell: (row) => (row.spent.calls ? [dollars(row.spent.dollars), share(row.spent.dollars, peak, "plain")] : "–"),
       },
-      { title: "Tool results", number: true, cell: (row) => count(row.tools.uses) },
+      { title: "Tool results", number: true, cell: (row) => (row.tools.requests ? count(row.tools.uses) : "–") },
       { title: "Saved, net", number: true, cell: (row) => (row.tools.requests ? tokens(row.saved.netTokens) : "–") },
     ], found.sessions));
 }
 
+const HOW = {
+  reported: "How found: input tokens that the provider reported for each call.",
+  counted: "How found: counted by Ullage before each call.",
+  "known part":
+    "How found: Ullage's own records of definitions and results. The client's prompt and messages are not known here.",
+};
 const MATCHES = {
   "same session": "Savings are those that this session itself recorded.",
   "client and time": "Savings are those of the gateway's sessions of the same client at the same time (inferred).",
   "several sessions at the same time":
     "Without Ullage: unknown. Several sessions of this client ran at the same time, so savings cannot be told apart.",
 };
+
+// The time of a session's first and last call.
+function times(points) {
+  if (!points.length) return "–";
+  const [first, last] = [points[0], points.at(-1)].map((one) => new Date(one.time * 1000));
+  const clock = last.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  return `${moment(first)} to ${first.toDateString() === last.toDateString() ? clock : moment(last)}`;
+}
 
 async function session(get, key) {
   const found = await get("session", { name: key });
@@ -152,7 +168,7 @@ async function session(get, key) {
   const title = found.title ?? project(line.project) ?? key;
   const isKnownPart = found.basis === "known part";
   const head = h("div", { class: "head" }, h("h2", {}, name(title, 90)),
-    h("p", { class: "muted" }, name(line.client), " · ", name(key, 60), " · ", when(line.first), " to ", when(line.last)));
+    h("p", { class: "muted" }, name(line.client), " · ", name(key, 60), " · ", times(points)));
   const stats = h("dl", { class: "stats" },
     stat(isKnownPart ? "Known part of the window" : "Window, last call",
       [short(points.at(-1)?.tokens ?? null), h("small", {}, " tokens")],
@@ -178,9 +194,7 @@ async function session(get, key) {
     const without = one.without === null ? "" : `, without Ullage ${count(one.without)}`;
     return `${moment(new Date(one.time * 1000))}: ${count(one.tokens)} tokens${without}`;
   };
-  const how = isKnownPart
-    ? "How found: Ullage's own records of definitions and results. The client's prompt and messages are not known here."
-    : "How found: input tokens that the provider reported for each call.";
+  const how = HOW[found.basis];
   return [back, h("section", { class: "card" }, head, stats,
     h("ul", { class: "legend", "aria-label": "Legend" },
       h("li", { class: "key-window" }, isKnownPart ? "definitions and results" : "window"),
@@ -233,7 +247,7 @@ async function servers(get) {
   rows.sort((a, b) => (b.tokens ?? -1) - (a.tokens ?? -1));
   return [
     h("dl", { class: "stats" },
-      stat("Definitions", [short(whole), h("small", {}, " tokens")], "in every request of a client without Ullage", "lead"),
+      stat("Definitions", [short(whole), h("small", {}, " tokens")], "in every request of a client without Ullage"),
       stat("Tools used", [count(listed - unused), h("small", {}, ` of ${count(listed)}`)], "in this period"),
       stat("Definitions of servers not used", [short(sum(rows.filter((row) => !row.line?.tools.uses), (row) => row.tokens)),
         h("small", {}, " tokens")], "nothing of them was called"),
@@ -241,7 +255,7 @@ async function servers(get) {
     card("Definitions against use", "what each server's definitions weigh, and what was called of it",
       table("Servers", [
         { title: "Server", cell: (row) => [name(row.name), state(row.state)] },
-        { title: "Definitions", number: true, cell: (row) => [tokens(row.tokens), bar(row.tokens / peak, "plain")] },
+        { title: "Definitions", number: true, cell: (row) => [tokens(row.tokens), share(row.tokens, peak, "plain")] },
         { title: "Calls", number: true, cell: (row) => [count(row.line?.tools.uses ?? 0), bar((row.line?.tools.uses ?? 0) / busiest)] },
         {
           title: "Tools used", number: true,
@@ -308,14 +322,14 @@ async function models(get) {
   return [
     h("dl", { class: "stats" },
       stat("Spent", dollars(total.dollars), total.unpricedCalls ? `${count(total.unpricedCalls)} calls without a known price`
-        : "every call has a price", "lead"),
+        : "every call has a price"),
       stat("Model calls", count(total.calls), plural(rows.length, "model")),
       stat("Input", [short(total.inputTokens + total.cacheReadTokens + total.cacheWriteTokens), h("small", {}, " tokens")],
         `${percent(total.cacheReadTokens, total.inputTokens + total.cacheReadTokens + total.cacheWriteTokens)} from caches`),
       stat("Output", [short(total.outputTokens), h("small", {}, " tokens")], `${short(total.reasoningTokens)} of reasoning`)),
     card("Models by cost and latency", null, table("Models", [
       { title: "Model", cell: (row) => name(row.model) },
-      { title: "Spent", number: true, cell: (row) => [dollars(row.dollars), bar(row.dollars / peak, "plain")] },
+      { title: "Spent", number: true, cell: (row) => [dollars(row.dollars), share(row.dollars, peak, "plain")] },
       { title: "Calls", number: true, cell: (row) => count(row.calls) },
       { title: "A call", number: true,
         cell: (row) => (row.dollars === null ? "–" : dollars(row.dollars / (row.calls - row.unpricedCalls))) },
@@ -323,7 +337,7 @@ async function models(get) {
       { title: "Cached", number: true,
         cell: (row) => percent(row.cacheReadTokens, row.inputTokens + row.cacheReadTokens + row.cacheWriteTokens) },
       { title: "Output", number: true, cell: (row) => tokens(row.outputTokens) },
-      { title: "Median", number: true, cell: (row) => [duration(row.medianMs), row.medianMs === null ? null : bar(row.medianMs / slowest)] },
+      { title: "Median", number: true, cell: (row) => [duration(row.medianMs), share(row.medianMs, slowest)] },
       { title: "p95", number: true, cell: (row) => duration(row.p95Ms) },
       { title: "Errors", number: true, cell: (row) => (row.errors ? count(row.errors) : "–") },
     ], rows),
@@ -349,8 +363,8 @@ async function tools(get, _, again) {
   const form = h("form", { class: "search", role: "search", onsubmit: (event) => { event.preventDefault(); again(); } },
     h("label", { for: "query", class: "hidden" }, "Search the catalogue"), input,
     h("p", { id: "query-about", class: "muted" }, "The ranking that a model gets from find_tool. Press / to search from anywhere."));
-  const title = asked ? plural(found.tools.length, "tool found", "tools found") : plural(found.all, "tool");
-  const note = asked ? "best first" : found.all > found.tools.length ? `the first ${found.tools.length} are shown` : null;
+  const title = asked ? plural(found.found, "tool found", "tools found") : plural(found.all, "tool");
+  const note = asked ? (found.found > found.tools.length ? `the best ${found.tools.length}` : "best first") : found.all > found.tools.length ? `the first ${found.tools.length} are shown` : null;
   if (!found.tools.length) {
     return [form, asked
       ? empty("Nothing matches", "Describe what the tool does rather than its name, in other words.")
