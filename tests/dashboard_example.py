@@ -71,7 +71,7 @@ def entries(now: datetime, principal: str = "ada", *, days: int = 30, seed: int 
         if date.weekday() >= 5 and random.random() < 0.7:
             continue
         for number in range(random.randint(1, 3)):
-            start = min(date.replace(hour=8 + 3 * number, minute=random.randint(0, 59)), now - timedelta(hours=2))
+            start = date - timedelta(hours=3 * (number + 1), minutes=random.randint(0, 59))
             model, client, price, answer = _MODELS[(back + number) % 2]
             about: dict[str, Any] = {"principal": principal, "client": client}
             session = f"{back:02d}{number}{random.getrandbits(64):016x}-{client}"

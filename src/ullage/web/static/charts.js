@@ -158,6 +158,8 @@ export function windowLines({ points, compactions, limit, summary, describe, lab
       ctx.moveTo(bbox.left, y);
       ctx.lineTo(bbox.left + bbox.width, y);
       ctx.stroke();
+      ctx.textAlign = "left";
+      ctx.textBaseline = "alphabetic";
       ctx.fillText(`window ${short(limit)}`, bbox.left + 6 * scale, y - 5 * scale);
     }
     ctx.restore();

@@ -8,6 +8,8 @@ import {
 
 const sum = (rows, of) => rows.reduce((all, row) => all + (of(row) || 0), 0);
 const most = (rows, of) => Math.max(0, ...rows.map((row) => of(row) || 0));
+const inTokens = (number) =>
+  number === null || number === undefined ? "–" : [short(number), h("small", {}, " tokens")];
 // A bar of a known figure; nothing for an unknown one.
 const share = (part, whole, kind = "") => (part === null || part === undefined ? null : bar(whole ? part / whole : 0, kind));
 const at = (iso) => new Date(`${iso}T00:00:00`);
@@ -58,7 +60,7 @@ async function overview(get) {
       + "This page updates by itself.", "ullage install", "ullage usage");
   }
   const stats = h("dl", { class: "stats" },
-    stat("Saved, net", [short(saved.netTokens), h("small", {}, " tokens")],
+    stat("Saved, net", inTokens(saved.netTokens),
       saved.dollars === null ? "no known price" : `${dollars(saved.dollars)} at list prices`, "lead"),
     stat("Spent", spent.calls ? dollars(spent.dollars) : "–",
       spent.calls
@@ -67,7 +69,7 @@ async function overview(get) {
         : "no model call was recorded"),
     stat("Tool results", count(tools.uses),
       `${short(tools.tokens)} tokens, ${plural(tools.errors, "error")}`),
-    stat("Lost from prompt caches", [short(spent.cacheMissTokens), h("small", {}, " tokens")],
+    stat("Lost from prompt caches", inTokens(spent.cacheMissTokens),
       spent.calls ? `${dollars(spent.cacheMissDollars)} more than from the cache` : "known from model calls only"));
   const kept = steps(found, (line) => line.saved.netTokens);
   const paid = steps(found, (line) => (line.spent.calls ? line.spent.dollars ?? 0 : 0));
@@ -171,9 +173,9 @@ async function session(get, key) {
     h("p", { class: "muted" }, name(line.client), " · ", name(key, 60), " · ", times(points)));
   const stats = h("dl", { class: "stats" },
     stat(isKnownPart ? "Known part of the window" : "Window, last call",
-      [short(points.at(-1)?.tokens ?? null), h("small", {}, " tokens")],
+      inTokens(points.at(-1)?.tokens),
       found.limit ? `${percent(points.at(-1)?.tokens, found.limit)} of ${short(found.limit)}` : "window size unknown"),
-    stat("Without Ullage", [short(points.at(-1)?.without ?? null), h("small", {}, " tokens")],
+    stat("Without Ullage", inTokens(points.at(-1)?.without),
       points.at(-1)?.without === null || points.at(-1) === undefined ? "unknown"
         : `${short(points.at(-1).without - points.at(-1).tokens)} more`),
     stat("Spent", line.spent.calls ? dollars(line.spent.dollars) : "–",
@@ -247,7 +249,7 @@ async function servers(get) {
   rows.sort((a, b) => (b.tokens ?? -1) - (a.tokens ?? -1));
   return [
     h("dl", { class: "stats" },
-      stat("Definitions", [short(whole), h("small", {}, " tokens")], "in every request of a client without Ullage"),
+      stat("Definitions", inTokens(whole), "in every request of a client without Ullage"),
       stat("Tools used", [count(listed - unused), h("small", {}, ` of ${count(listed)}`)], "in this period"),
       stat("Definitions of servers not used", [short(sum(rows.filter((row) => !row.line?.tools.uses), (row) => row.tokens)),
         h("small", {}, " tokens")], "nothing of them was called"),
@@ -287,9 +289,9 @@ async function results(get) {
   const peak = most(rows, (row) => row.before);
   return [
     h("dl", { class: "stats" },
-      stat("Before", [short(before), h("small", {}, " tokens")], plural(found.total.uses, "result")),
-      stat("After", [short(after), h("small", {}, " tokens")], `${percent(before - after, before)} less`, "lead"),
-      stat("Read back later", [short(readBack), h("small", {}, " tokens")], "savings that were only postponed"),
+      stat("Before", inTokens(before), plural(found.total.uses, "result")),
+      stat("After", inTokens(after), `${percent(before - after, before)} less`, "lead"),
+      stat("Read back later", inTokens(readBack), "savings that were only postponed"),
       stat("Errors", count(found.total.errors), `${percent(found.total.errors, found.total.uses)} of the results`)),
     card("Results before and after", "tokens of each tool's results; the pale bar is before, the dark one after",
       table("Results by tool", [
@@ -324,9 +326,9 @@ async function models(get) {
       stat("Spent", dollars(total.dollars), total.unpricedCalls ? `${count(total.unpricedCalls)} calls without a known price`
         : "every call has a price"),
       stat("Model calls", count(total.calls), plural(rows.length, "model")),
-      stat("Input", [short(total.inputTokens + total.cacheReadTokens + total.cacheWriteTokens), h("small", {}, " tokens")],
+      stat("Input", inTokens(total.inputTokens + total.cacheReadTokens + total.cacheWriteTokens),
         `${percent(total.cacheReadTokens, total.inputTokens + total.cacheReadTokens + total.cacheWriteTokens)} from caches`),
-      stat("Output", [short(total.outputTokens), h("small", {}, " tokens")], `${short(total.reasoningTokens)} of reasoning`)),
+      stat("Output", inTokens(total.outputTokens), `${short(total.reasoningTokens)} of reasoning`)),
     card("Models by cost and latency", null, table("Models", [
       { title: "Model", cell: (row) => name(row.model) },
       { title: "Spent", number: true, cell: (row) => [dollars(row.dollars), share(row.dollars, peak, "plain")] },
