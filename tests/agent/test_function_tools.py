@@ -15,7 +15,7 @@ from ullage.agent.function_tools import as_sources
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.tool import Call, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
 
 @dataclass

@@ -17,7 +17,7 @@ from ullage.ledger import read_entries
 from ullage.store import Database
 from ullage.wire import user_name
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ async def test_an_answer_is_cut_at_a_row_unless_the_caller_wants_more_and_the_re
             assert "handle" not in meta
 
 
+@pytest.mark.requirement("U:budget")
 async def test_passages_are_as_many_as_the_caller_has_room_for_whatever_other_results_may_have(work: Path):
     (work / "docs").mkdir()
     for number in range(40):
@@ -71,6 +72,7 @@ async def test_passages_are_as_many_as_the_caller_has_room_for_whatever_other_re
     assert "handle" not in meta
 
 
+@pytest.mark.requirement("U:own")
 async def test_the_tools_that_find_the_others_stay_listed_whatever_is_hidden(work: Path):
     (work / "ullage.toml").write_text(
         '[gateway]\nmode = "search"\n[own]\nhidden = ["find_tool", "count-tokens"]\n', encoding="utf-8"

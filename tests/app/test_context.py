@@ -35,6 +35,7 @@ def test_the_window_is_the_models_or_the_users_or_the_usual():
     assert (unknown.context_window, unknown.resolved) == (128_000, False)
 
 
+@pytest.mark.requirement("S2:formats")
 async def test_messages_are_compacted_at_once_and_what_was_given_is_not_changed():
     messages = talk(60)
     before = json.dumps(messages)
@@ -45,6 +46,7 @@ async def test_messages_are_compacted_at_once_and_what_was_given_is_not_changed(
     assert json.dumps(messages) == before
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_a_session_may_be_named_by_its_path(tmp_path: Path):
     path = tmp_path / "talks" / "one.jsonl"
     path.parent.mkdir()
@@ -54,6 +56,7 @@ async def test_a_session_may_be_named_by_its_path(tmp_path: Path):
     assert ASKED in [record.message["content"] for record in Session.open(path).history(full=True)]
 
 
+@pytest.mark.requirement("S2:formats")
 def test_an_unknown_format_is_refused_with_those_there_are():
     with pytest.raises(InvalidArguments) as refused:
         Context(model="gpt-4o", format="morse")

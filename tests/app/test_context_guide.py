@@ -104,6 +104,7 @@ def provider(work: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Loopback]
         yield found
 
 
+@pytest.mark.requirement("S2:status")
 async def test_the_ready_loop_says_what_happens(provider: Loopback, capsys: pytest.CaptureFixture[str]):
     await followed(AGENT, tools=None)
     kinds = re.findall(r"^\{'type': '(\w+)'", capsys.readouterr().out, re.MULTILINE)
@@ -112,6 +113,7 @@ async def test_the_ready_loop_says_what_happens(provider: Loopback, capsys: pyte
     assert len(provider.asked) == 1
 
 
+@pytest.mark.requirement("S2:options")
 def test_every_option_is_in_the_guide():
     from dataclasses import fields
 

@@ -139,6 +139,7 @@ async def test_the_names_of_the_system_before_answer_in_its_json_and_are_not_sho
             assert json.loads(text(await ask(gateway, other, **arguments)))
 
 
+@pytest.mark.requirement("U:access")
 async def test_the_users_rules_for_our_own_tools_hold_for_a_databases_too(shops: Path):
     rules = '[own]\npinned = ["table"]\nhidden = ["schema"]\ndeny = ["explain"]\n'
     write_toml(shops / "ullage.toml", SEARCH + rules + sources("near"))
@@ -148,6 +149,7 @@ async def test_the_users_rules_for_our_own_tools_hold_for_a_databases_too(shops:
         assert json.loads(text(await ask(gateway, "explain", sql="SELECT 1")))["error_code"] == "DENIED"
 
 
+@pytest.mark.requirement("U:own")
 async def test_a_servers_tool_of_the_same_name_gives_way_and_both_can_be_called(shops: Path):
     server = scripted(tool("query"), tool("echo"), prefix="")
     write_toml(users_file(shops.parent), other={**server, "pinned": ["query"]})
@@ -160,6 +162,7 @@ async def test_a_servers_tool_of_the_same_name_gives_way_and_both_can_be_called(
         assert text(await ask(gateway, "echo", text="still here")) == "still here"
 
 
+@pytest.mark.requirement("S0:sql:read-only")
 async def test_a_masked_column_and_a_write_are_refused_or_hidden_through_the_gateway_as_well(shops: Path):
     write_toml(shops / "ullage.toml", sources("near", near='masked = ["*.secret"]'))
     async with opened(shops) as gateway:
@@ -179,6 +182,7 @@ async def test_a_database_answers_resources_too(shops: Path):
         assert "place" in str(read.contents[0]["text"])
 
 
+@pytest.mark.requirement("S1:live")
 async def test_what_stays_in_the_settings_is_not_disturbed_and_what_leaves_is_closed(shops: Path):
     file = write_toml(shops / "ullage.toml", sources("near", "far"))
     async with opened(shops) as gateway:
@@ -200,6 +204,7 @@ async def test_what_stays_in_the_settings_is_not_disturbed_and_what_leaves_is_cl
             await ask(gateway, "query", sql="SELECT 1")
 
 
+@pytest.mark.requirement("S0:sql:engines")
 async def test_a_database_that_cannot_be_asked_is_named_once_and_harms_nobody(
     shops: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -320,6 +325,7 @@ async def test_a_databases_answer_over_the_tokens_of_its_call_is_held_and_can_be
         assert joined == f"n\n{number[1]}\n[1 row]"
 
 
+@pytest.mark.requirement("U:own")
 async def test_read_result_is_not_listed_where_nothing_is_ever_cut(work: Path):
     write_toml(work / "ullage.toml", SEARCH + "[results]\nbudget = 0\nencode = false\n", notes=scripted(GIVE))
     async with opened(work) as gateway:
@@ -361,6 +367,7 @@ async def test_a_plain_rule_may_be_named_in_a_models_place(shops: Path):
         assert tokens["estimated"] == -(-len(text(reply)) // 4)
 
 
+@pytest.mark.requirement("U:own")
 async def test_our_own_tools_are_one_source_and_know_their_names():
     def source(name: str) -> FakeSource:
         return FakeSource(offered=(Tool(name=name, input_schema={}, aliases=(f"{name}_too",)),))
@@ -374,6 +381,7 @@ async def test_our_own_tools_are_one_source_and_know_their_names():
         await own.call(Call(tool="c"))
 
 
+@pytest.mark.requirement("U:bounded")
 async def test_sql_on_a_held_result_ends_at_its_deadline():
     tables = HeldTables()
     with pytest.raises(DeadlinePassed):

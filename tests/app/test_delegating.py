@@ -252,6 +252,7 @@ async def test_context_is_put_before_the_prompt_without_passing_through_the_call
         assert json.loads(text(stranger))["error_code"] == "UNKNOWN_HANDLE"
 
 
+@pytest.mark.requirement("S4:schema")
 async def test_several_handles_share_one_budget_and_what_finds_no_room_is_said(work: Path):
     give = tool("give", inputSchema={"type": "object"})
     write_toml(work / "ullage.toml", "[results]\nbudget = 300\n", notes=scripted(give))
@@ -283,6 +284,7 @@ async def test_a_call_over_the_budget_is_refused_before_anybody_is_asked(
         assert "1% of the budget of this day is spent" in caplog.messages
 
 
+@pytest.mark.requirement("S1:live")
 async def test_other_settings_are_taken_over_and_what_left_is_gone(work: Path, provider: Loopback):
     async with opened(work) as gateway:
         await ask(gateway, "delegate.run", prompt="What is this?")
@@ -321,6 +323,7 @@ async def test_a_missing_key_and_what_is_odd_in_a_policy_are_said_once(
     assert any("policies.json:1: for `pt` the first bucket's" in one for one in first)
 
 
+@pytest.mark.requirement("S4:providers")
 def test_why_a_provider_is_off_is_said_without_its_key(work: Path):
     write_conf(
         work, {"models": {"x:m": {"provider": "x", "model": "m"}, "o:m": {"provider": "openai", "model": "m"}}}, {}
@@ -454,6 +457,7 @@ def chosen(policy: Policy, tokens: int, language: str) -> str:
     return found.candidates[0].entry.model
 
 
+@pytest.mark.requirement("S4:providers")
 async def test_with_nobody_to_ask_one_is_told_what_to_set(work: Path):
     with pytest.raises(BadConfiguration, match="no model to ask") as caught:
         async with open_delegate(environment={}):

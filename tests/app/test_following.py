@@ -11,6 +11,8 @@ from ullage.config import ClientProfile, Flags, Gateway, Loaded, Results, Settin
 from ullage.errors import BadConfiguration
 from upstreams import scripted, tool, write_toml
 
+pytestmark = pytest.mark.requirement("S1:live")
+
 BEFORE = Settings(store="sqlite:///a", clients={"one": ClientProfile(model="gpt-4"), "gone": ClientProfile()})
 
 

@@ -155,6 +155,7 @@ async def test_a_client_of_no_name_in_the_settings_has_no_path_but_may_have_a_fl
         assert gateway.profile("claude") is gateway.profile("claude")
 
 
+@pytest.mark.requirement("S1:surface", "U:own")
 async def test_a_client_may_have_another_surface_one_door_and_names_without_hyphens(work: Path):
     top = '[gateway]\nmode = "search"\njoin_calls = true\n[clients.plain]\nmode = "direct"\nunderscore_names = true\n'
     write_toml(users_file(work.parent), top, notes=scripted(tool("echo")))
@@ -313,6 +314,7 @@ async def test_an_edit_of_the_settings_is_followed_and_only_what_matters_is_anno
     assert "hunter2" not in caplog.text
 
 
+@pytest.mark.requirement("S1:aggregate")
 async def test_a_server_called_as_we_are_keeps_its_name_and_disturbs_nobody(work: Path):
     file = write_toml(work / "ullage.toml", '[gateway]\nmode = "direct"\n', notes=scripted(ECHO))
     async with opened(work, follow=True) as gateway:
@@ -326,6 +328,7 @@ async def test_a_server_called_as_we_are_keeps_its_name_and_disturbs_nobody(work
         assert json.loads(text(await ask(gateway, "count-tokens", text="ours")))["token_count"] == 1
 
 
+@pytest.mark.requirement("S1:aggregate")
 async def test_a_server_whose_address_is_our_own_is_left_out_and_said_to_be(
     work: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -342,6 +345,7 @@ async def test_a_server_whose_address_is_our_own_is_left_out_and_said_to_be(
     assert caplog.messages == ["server `me` is left out: its address is where this very gateway is served"]
 
 
+@pytest.mark.requirement("S1:live")
 async def test_what_cannot_be_taken_over_leaves_all_as_it_was(work: Path):
     write_toml(work / "ullage.toml", notes=scripted(ECHO))
     async with opened(work) as gateway:
@@ -361,6 +365,7 @@ class Failing:
         raise BadConfiguration("two servers are called `x`")
 
 
+@pytest.mark.requirement("S1:live")
 async def test_our_own_list_outlives_a_change_of_settings(work: Path):
     async with opened(work) as gateway:
         told: list[Change] = []
@@ -385,6 +390,7 @@ async def test_no_server_is_given_the_tokens_of_those_who_come_in(work: Path, mo
     assert "ADAS_TOKEN" not in seen
 
 
+@pytest.mark.requirement("U:access")
 async def test_our_own_tools_can_be_denied_too(work: Path):
     write_toml(
         work / "ullage.toml", '[gateway]\nmode = "search"\n[own]\ndeny = ["call_tool_write"]', notes=scripted(ECHO)
@@ -394,6 +400,7 @@ async def test_our_own_tools_can_be_denied_too(work: Path):
         assert await names(gateway) == ["find_tool", "call_tool", "count-tokens", "read_result"]
 
 
+@pytest.mark.requirement("S3:nonblocking")
 async def test_long_texts_are_counted_in_another_process_while_a_gateway_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -16,7 +16,7 @@ from ullage.tool import Call, Caller, Reply
 from ullage.wire import user_name
 from upstreams import scripted, tool, write_toml
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:hybrid")]
 
 READS = {"readOnlyHint": True}
 TALK = (

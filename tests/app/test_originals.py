@@ -97,6 +97,7 @@ async def test_json_within_a_budget_of_its_own_parses(gateway: Gateway, budget: 
     assert meta(reply)["tokens"]["estimated"] <= budget
 
 
+@pytest.mark.requirement("S0:sql:query")
 async def test_a_long_statement_does_not_push_the_reply_out_of_json(gateway: Gateway):
     sql = f"SELECT id FROM items WHERE name <> '{'long words ' * 8_000}'"
     reply = await call(gateway, "secureDatabaseQuery", queryDescription=sql)

@@ -86,6 +86,7 @@ async def test_a_changed_index_is_taken_over_while_a_gateway_runs(work: Path):
         assert await first(gateway, RAIN) is None
 
 
+@pytest.mark.requirement("S1:hybrid")
 async def test_all_clients_search_at_once_with_what_was_loaded_once(work: Path):
     settings(work)
     async with open_gateway(load(Flags(), os.environ, work), environment=os.environ) as gateway:

@@ -13,7 +13,7 @@ from ullage.delegate import ProviderFailed
 from ullage.messages import Format
 from ullage.tool import Call, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:compact:how")]
 
 REQUEST = SummaryRequest(instructions="Be brief.", text="The history.", max_tokens=200)
 

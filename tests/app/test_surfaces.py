@@ -39,6 +39,7 @@ async def test_a_decision_is_recalled_after_a_restart_even_where_the_end_came_fi
     assert second.surfaces.recall("unheard of") is None
 
 
+@pytest.mark.requirement("S1:surface")
 @pytest.mark.parametrize(
     "said", [{}, {"surface": "sideways", "reason": "r", "configuration": "c"}, {"surface": "direct"}]
 )

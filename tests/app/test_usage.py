@@ -22,6 +22,8 @@ from ullage.models import shipped
 from ullage.store import Database
 from upstreams import settle_in
 
+pytestmark = pytest.mark.requirement("U:usage")
+
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 OPUS = "claude-opus-4-5-20251101"
 PICO = Decimal("1e-12")

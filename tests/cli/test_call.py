@@ -9,6 +9,8 @@ from inline_snapshot import snapshot
 from ullage.cli import main
 from upstreams import scripted, tool, write_toml
 
+pytestmark = pytest.mark.requirement("S1:call")
+
 STRICT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 TOOLS = [
     tool("echo", "Says a text again.", inputSchema=STRICT),

@@ -15,6 +15,8 @@ from ullage.config import Flags, examine
 from ullage.gateway import Rules
 from upstreams import scripted, tool, users_file
 
+pytestmark = pytest.mark.requirement("U:scan")
+
 ECHO = tool("echo", "Says a text again.")
 
 

@@ -24,6 +24,8 @@ from ullage.cli import main
 from ullage.clients.configs import ConfigFile, FileFormat, Put, edit_content, parse_config
 from upstreams import users_file
 
+pytestmark = pytest.mark.requirement("U:scan")
+
 FILES = int(os.environ.get("FILES", "40"))
 WHERE = {
     "json": [

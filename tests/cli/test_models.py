@@ -5,6 +5,8 @@ import pytest
 
 from ullage.cli import main
 
+pytestmark = pytest.mark.requirement("S3:models")
+
 
 def test_the_table_has_a_line_for_every_model(capsys: pytest.CaptureFixture[str]):
     assert main(["models"]) == 0

@@ -17,6 +17,8 @@ from approving import approve, main
 from delegate.policies import MODELS, POLICIES
 from delegate.streams import ANSWERS
 
+pytestmark = pytest.mark.requirement("S4:reply")
+
 PORTUGUESE = "Você pode dizer qual é a capital da França?"
 
 

@@ -28,6 +28,8 @@ from ullage.clients.configs import (
 from ullage.gateway import Server
 from upstreams import scripted, tool, users_file
 
+pytestmark = pytest.mark.requirement("U:scan")
+
 ECHO = tool("echo", "Says a text again.")
 LONG = tool("long", "Does one thing after another, and tells at length what came of each of them. " * 20)
 

@@ -16,6 +16,8 @@ from ullage.store import MIGRATIONS, Database
 from ullage.store.migrations import pending_notices
 from upstreams import scripted, tool, users_file, write_json, write_toml
 
+pytestmark = pytest.mark.requirement("U:env")
+
 CANARY = "CANARY_API_KEY"
 SECRET = "canary-value-of-nobody"
 SURROUNDINGS = {

@@ -10,6 +10,8 @@ from inline_snapshot import snapshot
 from approving import main
 from ullage.sql.sample_shop import make_sample
 
+pytestmark = pytest.mark.requirement("S0:sql:query")
+
 TOP = "SELECT name, stock, discontinued_on FROM products ORDER BY id LIMIT 2"
 
 

@@ -7,6 +7,8 @@ from inline_snapshot import snapshot
 from ullage.cli import main
 from upstreams import scripted, tool, unruly, write_json, write_toml
 
+pytestmark = pytest.mark.requirement("S1:surface")
+
 ECHO = tool("echo", "Says a text again.", annotations={"readOnlyHint": True})
 LONG = tool("long", "Sends a message to everybody who reads the channel, and says nothing of it to those who do not.")
 

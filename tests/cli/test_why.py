@@ -11,6 +11,8 @@ from ullage.gateway import Explained
 from ullage.search import Document, Field, Hit, Named, Reason, Why
 from upstreams import scripted, tool, write_toml
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 ISSUES = tool("list_issues", "List the issues of a repository.")
 FORECAST = tool("get_forecast", "Weather forecast for a city.")
 OWN = '[own]\nhidden = ["*"]\n'

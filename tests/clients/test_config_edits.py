@@ -12,6 +12,8 @@ from ullage.clients.configs.jsonc import edit_jsonc, parse_jsonc
 from ullage.clients.configs.server_entries import apply_edits, fingerprint
 from ullage.clients.configs.toml_text import edit_toml, parse_toml
 
+pytestmark = pytest.mark.requirement("U:scan")
+
 FORMATS: list[FileFormat] = ["json", "toml"]
 OURS = {"command": "/opt/ullage", "args": ["serve", "--client", "x"], "env": {"A": "ü"}}
 

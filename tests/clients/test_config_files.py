@@ -8,6 +8,8 @@ import pytest
 
 from ullage.clients.configs import ChangeRecord, EditRefused, FileChanged, Put, UndoFolder, edit_content, replace_file
 
+pytestmark = pytest.mark.requirement("U:scan")
+
 OURS = ("mcpServers", "ullage")
 
 

@@ -11,6 +11,8 @@ from ullage.clients.configs import PROGRAMS, Surroundings, find_program, read_cl
 from ullage.clients.configs.programs import Platform, tools_named_by
 from ullage.clients.configs.server_entries import ConfigFile, read_entry
 
+pytestmark = pytest.mark.requirement("U:scan")
+
 
 def around(home: Path, project: Path | None = None, **environment: str) -> Surroundings:
     folders = () if project is None else (str(project),)

@@ -2,6 +2,8 @@ import pytest
 
 from ullage.config.permissions import Lists
 
+pytestmark = pytest.mark.requirement("U:access")
+
 
 @pytest.mark.parametrize(
     ("value", "expected", "is_unclear"),

@@ -1,3 +1,5 @@
+import pytest
+
 from ullage.config import ClientProfile, Gateway, Settings
 
 SETTINGS = Settings(
@@ -11,15 +13,18 @@ SETTINGS = Settings(
 )
 
 
+@pytest.mark.requirement("U:groups")
 def test_a_client_without_a_profile_has_what_holds_for_all():
     assert SETTINGS.gateway_for(None) == SETTINGS.gateway_for("unheard-of") == SETTINGS.gateway
 
 
+@pytest.mark.requirement("U:groups")
 def test_a_profile_changes_only_what_it_says():
     assert SETTINGS.gateway_for("codex") == Gateway(model="gpt-4o", window=50_000, mode="direct", underscore_names=True)
     assert SETTINGS.gateway_for("small").window == 8_000
 
 
+@pytest.mark.requirement("U:reference")
 def test_a_clients_own_model_comes_with_its_own_window():
     assert SETTINGS.gateway_for("claude").window is None
 

@@ -10,6 +10,8 @@ from delegate.streams import events, provider
 from delegate.test_whole_answers import Body, answer
 from ullage.delegate.attempt import single_copy
 
+pytestmark = pytest.mark.requirement("S4:stream")
+
 WORDS = ("The", " answer", " is", " the", " answer", " 42", ".")
 TEXT = "".join(WORDS)
 

@@ -14,7 +14,7 @@ from ullage.tool import Tool
 Value = Any
 """Any JSON."""
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:bounded")]
 
 
 class Noting(dict[str, Value]):

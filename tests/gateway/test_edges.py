@@ -85,6 +85,7 @@ async def test_the_rules_for_our_own_tools_hold_for_finding_and_calling():
     assert reply.origin is not None
 
 
+@pytest.mark.requirement("U:access")
 async def test_one_of_our_own_tools_under_ask_is_called_when_a_person_agrees():
     async def agree(method: str, params: Any) -> dict[str, Json]:  # noqa: ANN401
         asked.append(params["message"])
@@ -169,6 +170,7 @@ async def test_a_call_to_a_server_that_cannot_be_started_says_so_and_nothing_of_
         merge.known.find("brokenx")
 
 
+@pytest.mark.requirement("S0:meta:tokens")
 @pytest.mark.parametrize(
     "value",
     [
@@ -183,6 +185,7 @@ def test_a_large_value_is_written_in_steps_as_in_one_go(value: Json):
     assert drain(Unwritten(value).text()) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+@pytest.mark.requirement("U:bounded")
 def test_a_large_value_is_written_in_many_steps():
     assert len(list(Unwritten([{"a": number} for number in range(50_000)]).text())) > 100
 

@@ -13,7 +13,7 @@ from ullage.gateway.find.usage_learning import Learning
 from ullage.search import Need, Use, Used
 from ullage.tool import Caller, Needs, Origin, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:hybrid")]
 
 ANN = Caller(principal="ann", session="one")
 Value = Any

@@ -29,7 +29,7 @@ from ullage.tool import Call, Caller, Reply, Tool
 Value = Any
 """Any JSON, and whatever else a test hands on."""
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:hybrid")]
 
 METER = Meter(shipped())
 ANN, BOB = (Caller(principal=name, session="one") for name in ("ann", "bob"))

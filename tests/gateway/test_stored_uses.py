@@ -6,6 +6,8 @@ from ullage.gateway.catalog.index_storage import StoredUses
 from ullage.search import Use
 from ullage.store import MIGRATIONS, Database
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 DAY = 86_400.0
 NOW = 20_000 * DAY
 ISSUE = ("github", "create_issue")

@@ -133,6 +133,7 @@ async def test_limits_errors_and_refusals_are_the_same_on_every_engine(source: S
     assert "rows; complete" in text_of(await ask(source, "query", sql="SELECT id FROM orders"))
 
 
+@pytest.mark.requirement("S0:sql:read-only")
 async def test_a_question_without_end_is_ended_and_the_next_is_answered(tmp_path: Path):
     source = source_of(SAMPLE, tmp_path, seconds=1.0)
     endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r"

@@ -9,6 +9,8 @@ from ullage.errors import Refused
 from ullage.sql import Column, Dialect, Structure, Table
 from ullage.sql.masking import MaskPlan, mask_plan
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 
 def table(name: str, *columns: str, schema: str | None = None) -> Table:
     return Table(name=name, schema=schema, columns=tuple(Column(name=column, type="text") for column in columns))

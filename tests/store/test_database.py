@@ -16,6 +16,8 @@ from store.databases import in_processes, open_and_count, opened
 from ullage.errors import BadConfiguration, StoreFailed
 from ullage.store import MIGRATIONS, Address, Database, moment, seconds, storable
 
+pytestmark = pytest.mark.requirement("S1:catalog", "U:ledger")
+
 ADD = "INSERT INTO ullage_forms (key, form, created) VALUES (:key, '{}', 0)"
 COUNT = "SELECT count(*) FROM ullage_forms"
 SCHEMA = "d256718a778fcebf3ad753effbd8272ee1c6ab3c88a1c133d2154c50462db2c7"

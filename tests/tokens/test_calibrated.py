@@ -92,6 +92,7 @@ def test_the_band_is_narrow_for_prose_and_wide_where_nothing_was_recorded() -> N
     assert min(width["Japanese"], width["noise"], width["dashes"]) > 0.4
 
 
+@pytest.mark.requirement("S2:count")
 def test_a_sentence_said_again_and_again_lies_within_its_band() -> None:
     """6,020 tokens, recorded by wandb/weave with Haiku 4.5, seven or so of them framing."""
     said = claude("Weave prices cached and uncached prompt tokens with separate counters. " * 400)

@@ -19,6 +19,8 @@ from ullage.tracing import Tracer
 from ullage.web import AccessLog, Metrics, operations_pages
 from ullage.wire import Profile, Tokens, http_app
 
+pytestmark = pytest.mark.requirement("U:ledger")
+
 RESULT = Entry(
     time=datetime(2026, 11, 18, 12, tzinfo=UTC), kind="result", principal="ada", session="s", client="codex",
     server="shop", tool='query"\n{evil}', tokens=300, baseline_tokens=900, saved_tokens=600, milliseconds=70.0,

@@ -17,7 +17,7 @@ from ullage.wire.serve.notifications import Announcer
 from ullage.wire.serve.requests import is_heard, most_talkative, refusal
 from ullage.wire.serve.server import Identity
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live")]
 
 __all__ = ["transport"]
 

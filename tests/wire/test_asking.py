@@ -28,7 +28,7 @@ from ullage.wire.serve.client_link import Holding, Target, answers_to, is_ours, 
 from ullage.wire.serve.requests import can_be_asked, require
 from ullage.wire.serve.server import Identity
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 
 __all__ = ["transport"]
 

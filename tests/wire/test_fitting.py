@@ -19,6 +19,8 @@ from ullage.wire.upstream.parse_results import (
     read_tools,
 )
 
+pytestmark = pytest.mark.requirement("S1:aggregate")
+
 SCHEMA: dict[str, Json] = {"type": "object"}
 
 

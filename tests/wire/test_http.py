@@ -143,6 +143,7 @@ def text_of(result: Any) -> Any:  # noqa: ANN401
     return json.loads(result.content[0].text)
 
 
+@pytest.mark.requirement("U:groups")
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_path_says_which_client_it_is_and_what_it_sees(era: str):
@@ -190,6 +191,7 @@ async def test_the_principal_is_the_name_of_the_token(era: str):
                 assert text_of(await client.call_tool("toy", {}))[0] == name
 
 
+@pytest.mark.requirement("S1:call")
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_is_asked_over_http_in_both_eras(era: str):
@@ -207,6 +209,7 @@ async def test_a_client_is_asked_over_http_in_both_eras(era: str):
         assert text_of(await client.call_tool("toy", {"x": 1})) == {"action": "accept", "content": {"name": "Ada"}}
 
 
+@pytest.mark.requirement("S1:live")
 @pytest.mark.anyio
 async def test_a_changed_list_is_told_over_http_in_both_eras():
     source = toy()

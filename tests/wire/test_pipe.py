@@ -16,7 +16,7 @@ from ullage.wire.jsonrpc import LineSplitter, TooLong
 from ullage.wire.upstream import stdio_transport as group
 from ullage.wire.upstream.stdio_transport import Pipe, Tail, open_pipe
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate")]
 ENVIRONMENT = dict(os.environ)
 
 

@@ -31,7 +31,7 @@ from ullage.wire.upstream.upstream import Upstream, open_upstream
 QUICK = Bounds(patience=Patience(first_delay=0.02, longest_wait=0.5))
 NOBODY = "http://127.0.0.1:9/mcp"
 """Where nothing listens."""
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate", "S1:call")]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 

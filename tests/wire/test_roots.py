@@ -8,7 +8,7 @@ from ullage.errors import ClientCannot
 from ullage.tool import Asked, JsonObject
 from ullage.wire.upstream.rpc_peer import Roots
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 
 HERE: JsonObject = {"roots": [{"uri": "file:///here"}]}
 

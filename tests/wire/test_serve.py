@@ -22,7 +22,7 @@ from ullage.tool import Call, Caller, Needs, Reply, Structured, Tool
 from ullage.wire.serve.sdk_server import build_server
 from ullage.wire.serve.server import Identity, Profile
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 
 ERAS = ("legacy", "2026-07-28")
 IDENTITY = Identity(name="toy", version="1", instructions="Toys.")

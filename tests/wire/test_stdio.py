@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import ListRootsResult, TextContent
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 
 SERVER = str(Path(__file__).parent / "toy_server.py")
 ERAS = ("legacy", "2026-07-28")

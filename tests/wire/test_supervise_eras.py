@@ -13,7 +13,7 @@ from ullage.tool import Era
 from ullage.wire import open_upstream
 from ullage.wire.supervise.health import Bounds
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate")]
 HERE = Path(__file__).parent
 
 

@@ -23,7 +23,7 @@ from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host, Supervised
 from ullage.wire.upstream.stdio_transport import open_pipe
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate")]
 
 SERVER = Path(__file__).with_name("unruly_server.py")
 QUICK = Bounds(patience=Patience(first_delay=0.05, failures_allowed=3, cool_down=5, longest_wait=0.5))

@@ -8,7 +8,7 @@ from ullage.errors import Unavailable
 from ullage.tool import Call, Change, Reply
 from ullage.wire.supervise.health import Bounds
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate")]
 
 
 async def test_a_session_of_the_same_name_is_another_principals_own():

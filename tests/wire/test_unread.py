@@ -7,6 +7,8 @@ import pytest
 
 from ullage.wire.serve.standard_streams import read_message
 
+pytestmark = pytest.mark.requirement("U:errors")
+
 SERVER = str(Path(__file__).parent / "toy_server.py")
 PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
 DEEP = "[" * 300 + "]" * 300

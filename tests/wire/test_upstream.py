@@ -16,7 +16,7 @@ from ullage.gateway import Server
 from ullage.tool import Call, Caller, Change, Complete, JsonObject, PromptRequest, Read, Reply, Structured
 from ullage.wire.upstream.upstream import Upstream, open_upstream
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate", "S1:call")]
 TOY = str(Path(__file__).parent / "scripted_server.py")
 ENVIRONMENT = dict(os.environ)
 PREFIX = "io.modelcontextprotocol/"

@@ -11,6 +11,8 @@ from ullage.sql import Answer, Question
 from ullage.sql.embedded import EmbeddedEngine
 from ullage.sql.guard.allowed_functions import ASKING, READING
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
 
 RUN_ALL_THE_SAME = {

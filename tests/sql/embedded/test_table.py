@@ -8,6 +8,8 @@ from ullage.sql.embedded import TableWorker
 from ullage.sql.embedded.embedded_engine import batches, storable, unique_names
 from ullage.table import Row
 
+pytestmark = pytest.mark.requirement("U:budget", "U:join")
+
 
 @pytest.fixture
 async def worker():

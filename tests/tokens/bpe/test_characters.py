@@ -13,6 +13,8 @@ from ullage.tokens.bpe.split import LETTER, LOWER, MARK, NUMBER, OTHER, UPPER, V
 from ullage.tokens.bpe.stepwise_count import count_steps
 from ullage.tokens.count import drain
 
+pytestmark = pytest.mark.requirement("S3:light")
+
 CODES = [*range(0xD800), *range(0xE000, 0x35000), *range(0xE0000, 0xE0200), 0x10FFFF]
 TEXT = "".join(map(chr, CODES))
 NEWER = [chr(code) for code in CODES if unicodedata.category(chr(code)) == "Cn" and kinds(chr(code)) != "?"]

@@ -36,6 +36,7 @@ def test_a_special_token_written_out_is_plain_text(engine: BytePairEngine, name:
         assert engine.counter(name)(f"a {literal} b") == plain_count(tokenizer, f"a {literal} b")
 
 
+@pytest.mark.requirement("S3:light")
 @given(text=texts)
 def test_the_quicker_call_is_made_only_where_it_agrees(engine: BytePairEngine, text: str):
     text = mended(text)
@@ -45,6 +46,7 @@ def test_the_quicker_call_is_made_only_where_it_agrees(engine: BytePairEngine, t
         assert tokenizer.count(text) == plain_count(tokenizer, text)
 
 
+@pytest.mark.requirement("S3:empty")
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_the_empty_text_has_no_tokens(engine: BytePairEngine, name: str):
     assert engine.counter(name)("") == 0
@@ -129,6 +131,7 @@ def test_without_splintr_the_vocabularies_the_package_carries_remain(monkeypatch
     assert engine.counter("o200k_base")("Hello, world!") == 4
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_no_token_of_a_leading_vocabulary_joins_a_line_end_to_more(engine: BytePairEngine):
     """The encoding inside a text rests on it."""
     for name in ("llama2", "mistral_v1", "mistral_v2"):

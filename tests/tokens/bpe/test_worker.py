@@ -20,6 +20,8 @@ from ullage.tokens.bpe.worker import CountWorker, worker_command
 from ullage.tokens.bpe.worker_process import answer_questions
 from ullage.tokens.count import Steps, drain
 
+pytestmark = pytest.mark.requirement("S3:nonblocking")
+
 WORDS = (
     "They can't count 12,345 of them: naïve, 数字 和 カタカナ, Ёлка 🦊.\r\n\n    return len(text)  # <|endoftext|>\n"
 )
