@@ -2,10 +2,12 @@
 
 Run by `make bench-results`. Weighs the same result sets as pretty and compact JSON, in the shape of the system that
 this one replaces, as columns and rows, as Markdown, and as `query` answers; then a schema of 24 tables as that system
-told it and as `schema` does; then what `Metered` adds to a reply of a kilobyte. `DATA` names a folder of other result
-sets, one JSON file each with an array of objects. Prints tables, then what fell short of a floor, then one line of
-figures; fails where a floor is missed: rows at 0.40 of pretty JSON (geometric mean), the schema at 0.15, 0.2 ms of CPU
-a reply.
+told it and as `schema` does; then what `Metered` adds to a reply of a kilobyte. `result_handles` adds what one
+question about three held results costs as one join and as three queries, and what it costs to learn from hostile
+replies what a tool returns. `DATA` names a folder of other result sets, one JSON file each with an array of objects.
+Prints tables, then what fell short of a floor, then one line of figures; fails where a floor is missed: rows at 0.40 of
+pretty JSON (geometric mean), the schema at 0.15, 0.2 ms of CPU a reply, a join at 0.2 of three queries, 5 ms of CPU for
+any hostile reply.
 """
 
 import json
@@ -13,8 +15,10 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from result_handles import Joins, milliseconds_to_learn, weigh_joins
 from result_metered import milliseconds_added
 from result_schema import warehouse
 from result_sets import ResultSet, other_sets, read_sets, result_sets
@@ -29,6 +33,7 @@ from ullage.tokens import Meter
 
 MODEL = "gpt-4o"
 ROWS_FLOOR, SCHEMA_FLOOR, MILLISECONDS_FLOOR = 0.40, 0.15, 0.2
+JOIN_FLOOR, LEARN_FLOOR = 0.2, 5.0
 SQL = "SELECT * FROM the_table ORDER BY 1 LIMIT 100"
 
 
@@ -47,7 +52,16 @@ def main() -> int:
     schema = weigh_schema(meter)
     added = milliseconds_added()
     print(f"\nMetered adds {added:.3f} ms of CPU to a reply of a kilobyte")
-    return conclude(rows, schema, added)
+    joins = weigh_joins(meter)
+    print(
+        f"\nA question about three held results of {joins.whole:,} tokens: {joins.joined:,} tokens as one join, "
+        f"{joins.separate:,} as three queries (statements and answers)"
+    )
+    learn = milliseconds_to_learn()
+    print(f"\nCPU to learn a shape from a hostile reply, in ms (limit {LEARN_FLOOR:g})")
+    for name, milliseconds in learn.items():
+        print(f"  {name:38}{milliseconds:8.2f}")
+    return conclude(rows, schema, added, joins, learn)
 
 
 def weigh_sets(sets: Sequence[ResultSet], meter: Meter) -> dict[str, float]:
@@ -99,14 +113,18 @@ def weigh_schema(meter: Meter) -> dict[str, int]:
     return tokens
 
 
-def conclude(rows: dict[str, float], schema: dict[str, int], added: float) -> int:
-    share = schema["lines"] / schema["original"]
+def conclude(
+    rows: dict[str, float], schema: dict[str, int], added: float, joins: Joins, learn: dict[str, float]
+) -> int:
+    share, slowest = schema["lines"] / schema["original"], max(learn.values())
     missed = [
         words
         for is_missed, words in (
             (rows["ours"] > ROWS_FLOOR, f"rows cost {rows['ours']:.3f} of pretty JSON, not {ROWS_FLOOR}"),
             (share > SCHEMA_FLOOR, f"the schema costs {share:.3f} of the original's, not {SCHEMA_FLOOR}"),
             (added > MILLISECONDS_FLOOR, f"Metered adds {added:.3f} ms, not {MILLISECONDS_FLOOR}"),
+            (joins.share > JOIN_FLOOR, f"a join costs {joins.share:.3f} of three queries, not {JOIN_FLOOR}"),
+            (slowest > LEARN_FLOOR, f"a hostile reply costs {slowest:.2f} ms, not {LEARN_FLOOR:g}"),
         )
         if is_missed
     ]
@@ -116,6 +134,8 @@ def conclude(rows: dict[str, float], schema: dict[str, int], added: float) -> in
         "rows": {name: round(value, 4) for name, value in rows.items()},
         "schema": {**schema, "share": round(share, 4)},
         "metered ms": round(added, 4),
+        "joins": {**asdict(joins), "share": round(joins.share, 4)},
+        "learn ms": {name: round(value, 3) for name, value in learn.items()},
     }
     print(json.dumps(figures))
     return 1 if missed else 0

@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
+from mcp.client import Transport
 from mcp_types import (
     CallToolResult,
     CreateMessageResult,
@@ -113,9 +114,9 @@ async def fronted(
 
 
 @asynccontextmanager
-async def listening(world: World) -> AsyncGenerator[str]:
+async def listening(world: World, *flags: str) -> AsyncGenerator[str]:
     """The address of a gateway over HTTP, for any number of clients."""
-    command = ullage(world, "serve", "--http", "0")
+    command = ullage(world, "serve", "--http", "0", *flags)
     process = await anyio.open_process(command, stdout=None, env=world.environment, cwd=world.folder)
     try:
         assert process.stderr is not None
@@ -135,7 +136,7 @@ async def listening(world: World) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def connected(
-    server: StdioServerParameters | str,
+    server: StdioServerParameters | Transport | str,
     era: str,
     *,
     roots: tuple[Path, ...] = (),

@@ -132,8 +132,8 @@ _SEPARATORS = re.compile(r"[-_. ]+")
 _LONG_NUMBER = re.compile(r"\d{3}|\d\D+\d\D+\d")
 """Matches keys with as many digits as only data has: ids, dates, hashes."""
 _ANY_WORD = re.compile(r"\w+")
-_LONGEST_READ = 20_000
-"""Characters of a definition whose words are collected."""
+_LONGEST_READ = 4_000
+"""Characters of a description, and of parameters' names, whose words are collected."""
 
 
 def _singular(word: str) -> str:
@@ -155,7 +155,8 @@ def definition_words(tool: Tool) -> frozenset[str]:
             todo += list(schema.values())[:_STEPS]
         elif isinstance(schema, list):
             todo += schema[:_STEPS]
-    text = f"{tool.name} {tool.description or tool.title or ''} {' '.join(names)}"[:_LONGEST_READ]
+    description = (tool.description or tool.title or "")[:_LONGEST_READ]
+    text = f"{tool.name} {description} {' '.join(names)[:_LONGEST_READ]}"
     found = {word.casefold() for word in _ANY_WORD.findall(text)}
     found.update(_singular(part.casefold()) for part in _PARTS.findall(text) if not part.isdecimal())
     return frozenset(found)
