@@ -193,6 +193,15 @@ async def test_a_gateway_is_a_source_of_sources_and_a_wrapper_is_one_too():
     assert json.dumps(dict(echo.calls[-1].arguments)) == '{"a": 1}'
 
 
+def test_a_changed_call_keeps_everything_that_was_not_given():
+    values = {field.name: object() for field in fields(Call)}
+    call = Call(**values)  # type: ignore[arg-type]
+    assert all(getattr(call.changed(), name) is value for name, value in values.items())
+    given = {name: object() for name in ("tool", "arguments", "meta", "progress", "ask", "tell")}
+    changed = call.changed(**given)  # type: ignore[arg-type]
+    assert all(getattr(changed, name) is value for name, value in (values | given).items())
+
+
 def test_a_changed_reply_keeps_everything_that_was_not_given():
     values = {field.name: object() for field in fields(Reply)}
     changed = Reply(**values).changed()  # type: ignore[arg-type]

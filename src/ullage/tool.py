@@ -166,6 +166,33 @@ class Call(Asked):
     progress: Progress | None = None
     """None if the client did not ask for progress."""
 
+    def changed(  # noqa: PLR0913 - the fields that wrappers replace
+        self,
+        *,
+        tool: str | None = None,
+        arguments: JsonObject | None = None,
+        meta: JsonObject | None = None,
+        progress: Progress | None = None,
+        ask: Ask | None = None,
+        tell: Tell | None = None,
+    ) -> "Call":
+        """Return a copy with the given fields replaced, in half the time of `dataclasses.replace`."""
+        return Call(
+            tool=self.tool if tool is None else tool,
+            arguments=self.arguments if arguments is None else arguments,
+            progress=self.progress if progress is None else progress,
+            caller=self.caller,
+            meta=self.meta if meta is None else meta,
+            era=self.era,
+            deadline=self.deadline,
+            answers=self.answers,
+            state=self.state,
+            capabilities=self.capabilities,
+            client_info=self.client_info,
+            ask=self.ask if ask is None else ask,
+            tell=self.tell if tell is None else tell,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Structured:

@@ -359,7 +359,9 @@ def weighed(reply: Reply, meter: Meter, model: str) -> Steps[Count]:
             stride += _STRIDE
         else:
             text = part if isinstance(part, str) else (yield from part.text())
-            counted += yield from meter.steps(text, model)
+            count = yield from meter.steps(text, model)
+            # Most replies are one text, which then needs no sum.
+            counted = count if counted is ZERO else counted + count
             stride += len(text) + 64
     return counted
 

@@ -301,7 +301,11 @@ def sanitize_request(request: RequestT, **changes: object) -> RequestT:
         changes["tell"] = _tell_escaped(request.tell)
     if isinstance(request, Call) and request.progress is not None:
         changes["progress"] = _progress_escaped(request.progress)
-    return replace(request, **changes) if changes else request  # type: ignore[arg-type]
+    if not changes:
+        return request
+    if isinstance(request, Call):
+        return request.changed(**changes)  # type: ignore[arg-type]
+    return replace(request, **changes)  # type: ignore[arg-type]
 
 
 def _ask_escaped(ask: Ask) -> Ask:

@@ -97,7 +97,7 @@ class Spoken:
             return self
         notes = tuple(note for note in self.notes if note != _read_as(self.read_from, _PARAMETERS[0]))
         words = tuple(word for word in _PARAMETERS if word not in properties)
-        return _with_parameters(replace(self, notes=notes), words)
+        return _with_parameters(self.tool, self.server, self.said, notes, words)
 
     def holds_any(self, properties: Container[str]) -> bool:
         """Return whether the parameters contain any of these names."""
@@ -115,8 +115,8 @@ def read_call(arguments: JsonObject) -> Spoken:
         for depth, (layer, outer) in enumerate(_layers(arguments)):
             spoken = _read(layer, outer, from_server=from_server)
             if spoken is not None:
-                notes = ("the call stood inside `parameters`; taken out",) if depth else ()
-                return replace(spoken, notes=(*notes, *spoken.notes))
+                note = "the call stood inside `parameters`; taken out"
+                return replace(spoken, notes=(note, *spoken.notes)) if depth else spoken
     raise InvalidArguments(
         "`tool_name` is missing",
         suggestion='Give {"tool_name": "…", "parameters": {…}}; `find_tool` finds the name.',
@@ -149,21 +149,24 @@ def _read(layer: dict[str, Json], outer: dict[str, Json], *, from_server: bool) 
         return None
     read = ((tool_key, _TOOL[0]), (server_key, _SERVER[0]))
     notes = tuple(_read_as(key, own) for key, own in read if key not in (None, own))
-    return _with_parameters(Spoken(tool=tool, server=server, said=rest, notes=notes), _PARAMETERS)
+    return _with_parameters(tool, server, rest, notes, _PARAMETERS)
 
 
-def _with_parameters(spoken: Spoken, words: tuple[str, ...]) -> Spoken:
+def _with_parameters(
+    tool: str, server: str | None, said: JsonObject, notes: tuple[str, ...], words: tuple[str, ...]
+) -> Spoken:
     """Return the call with the first of these keys as its parameters, and the other keys beside them."""
-    beside = dict(spoken.said)
+    beside = dict(said)
     key = next((word for word in words if word in beside), None)
     parameters = beside.pop(key) if key else None
-    notes = () if key in (None, _PARAMETERS[0]) else (_read_as(key, _PARAMETERS[0]),)
-    return replace(
-        spoken,
+    return Spoken(
+        tool=tool,
+        server=server,
         parameters={} if parameters is None or parameters == "" else parameters,
         beside=beside,
+        notes=notes if key in (None, _PARAMETERS[0]) else (*notes, _read_as(key, _PARAMETERS[0])),
+        said=said,
         read_from=key,
-        notes=(*spoken.notes, *notes),
     )
 
 
@@ -395,7 +398,7 @@ class Calling:
         if fit.unchecked is not None:
             self.limits.warn(entry.listed, f"arguments of `{entry.listed}` are passed on unvalidated: {fit.unchecked}")
         meta = call.meta if budget is None else {**call.meta, BUDGET: budget}
-        reply = await self.inner.call(replace(call, tool=entry.listed, arguments=fit.arguments, meta=meta))
+        reply = await self.inner.call(call.changed(tool=entry.listed, arguments=fit.arguments, meta=meta))
         notes: Mapping[str, Json] = {
             **({HEALED: list[Json](fit.healed)} if fit.healed else {}),
             **({UNCHECKED: fit.unchecked} if fit.unchecked else {}),

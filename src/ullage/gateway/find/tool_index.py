@@ -232,7 +232,8 @@ class Hashes:
 
     async def find(self, tools: Iterable[Tool]) -> None:
         """Compute the missing hashes in a worker thread."""
-        absent = [tool for tool in tools if id(tool) not in self._known]
+        known = self._known
+        absent = [tool for tool in tools if id(tool) not in known]
         if absent:
             await anyio.to_thread.run_sync(lambda: [self.of(tool) for tool in absent])
 
