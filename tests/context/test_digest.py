@@ -255,3 +255,48 @@ def test_no_more_is_shared_out_than_there_is_and_nobody_gets_more_than_they_need
     assert all(0 <= has <= size for has, size in zip(given_out, sizes, strict=True))
     if sum(sizes) <= room:
         assert given_out == sizes
+
+
+def test_sections_are_read_with_what_stands_before_and_between_their_items():
+    text = (
+        "a line before\nand another\n\n## Asked for\n- one\n  more of one\n* two\n\n**State of the work:**\n"
+        "a sentence\nanother\n- an item\n  Errors met\n3. Next steps\n- last"
+    )
+    assert read_sections(text) == {
+        Section.EARLIER: ["a line before", "and another"],
+        Section.ASKED: ["one\n  more of one", "two"],
+        Section.STATE: ["a sentence", "another", "an item\n  Errors met"],
+        Section.NEXT: ["last"],
+    }
+    assert read_sections("- one\n- two") == {Section.EARLIER: ["- one\n- two"]}
+    assert read_sections("## Asked for") == {}
+    assert read_sections("") == {}
+
+
+def test_the_first_request_and_the_sixty_newest_are_told():
+    asked = [f"Request {number}." for number in range(70)]
+    assert told(*map(user, asked), room=5_000)[Section.ASKED] == [asked[0], *asked[10:]]
+    assert told(user("Only this."))[Section.ASKED] == ["Only this."]
+
+
+def test_the_two_newest_answers_are_told():
+    found = told(user("Go."), *(said(f"Answer {number}.") for number in range(4)))
+    assert found[Section.STATE] == ["Answer 2.", "Answer 3."]
+
+
+def test_a_digest_beside_records_gets_its_share_of_the_room():
+    messages = [
+        user("Find the orders. " * 40),
+        *step("find", {"customer": "c1"}, '{"order": "o-1", "total": 3}'),
+        *step("find", {"customer": "c2"}, '{"order": "o-2", "total": 4}'),
+        *step("bash", {"command": "ls"}, "a b"),
+    ]
+    whole = count(digest(messages, room=200, count=count))
+    assert 100 < whole <= 200
+    assert count(digest(messages, room=200, count=count, beside_records=0.5)) <= 100
+    half_recorded = [*messages, *step("bash", {"command": "pwd"}, "/a")]
+    assert digest(half_recorded, room=200, count=count, beside_records=0.5) == digest(
+        half_recorded, room=200, count=count
+    )
+    assert digest(messages, room=23, count=count) == ""
+    assert digest(messages, room=24, count=count) != ""

@@ -492,3 +492,43 @@ def test_objects_that_hold_their_own_key_are_written_whole() -> None:
         "gift_2": {"id": "gift_2", "amount": 250},
     }
     assert "{id=gift_2, amount=250}" in write_value({"methods": methods}, wanted=frozenset(), strict=True)
+
+
+def record(number: int, *, size: int = 6) -> records.Record:
+    value: Json = {f"order_{number}": f"o-{number}", **{f"key_{at}": f"value_{number}_{at}" for at in range(size)}}
+    return records.Record(head=f'find("c{number}")', value=value, place=number)
+
+
+@pytest.mark.parametrize("sizes", [(6, 6, 6), (2, 40, 2, 9), (3,) * 9, (60, *(4,) * 7)])
+def test_records_fill_the_room_and_none_could_be_longer(sizes: tuple[int, ...]):
+    made = [record(number, size=size) for number, size in enumerate(sizes)]
+    forms = [one.lines(frozenset()) for one in made]
+    cost = {line: count(line) + 1 for lines in forms for line in lines}
+    whole = sum(cost[lines[0]] for lines in forms)
+    assert drain(records.fit_records(made, frozenset(), whole, count)) == [lines[0] for lines in forms]
+    assert drain(records.fit_records(made, frozenset(), 0, count)) == []
+    for room in range(1, whole, max(1, whole // 40)):
+        kept = drain(records.fit_records(made, frozenset(), room, count))
+        levels = [next((lines.index(line) for line in kept if line in lines), None) for lines in forms]
+        used = sum(cost[line] for line in kept)
+        assert used <= room
+        assert kept == [lines[level] for lines, level in zip(forms, levels, strict=True) if level is not None]
+        longer = [
+            cost[lines[level - 1]] - cost[lines[level]] for lines, level in zip(forms, levels, strict=True) if level
+        ]
+        assert all(used + more > room for more in longer)
+        left_out = [at for at, level in enumerate(levels) if level is None]
+        assert left_out == list(range(len(left_out))), "the oldest are left out first"
+    shortest = sum(cost[lines[-1]] for lines in forms)
+    assert len(drain(records.fit_records(made, frozenset(), shortest, count))) == len(made)
+
+
+def test_a_record_whose_values_were_mentioned_stays_before_newer_ones():
+    made = [record(number) for number in range(4)]
+    room = count(made[0].lines(frozenset())[0]) + 1
+    mentioned = frozenset({"o-0", *(f"value_0_{at}" for at in range(5))})
+    (kept,) = drain(records.fit_records(made, mentioned, room, count))
+    assert "o-0" in kept
+    few = frozenset({"o-0", "value_0_1", "value_0_2"})
+    (kept,) = drain(records.fit_records(made, few, room, count))
+    assert "o-3" in kept

@@ -1124,3 +1124,24 @@ async def test_a_call_meant_for_a_server_that_left_is_sent_to_no_other():
     for spelt in ("gh__ping", "gh__pong", "github__ping", "github.pong", "mcp__gh__pong", "mcp__ullage__gh__pong"):
         with pytest.raises(UnknownTool):
             await merge.call(Call(tool=spelt))
+
+
+@pytest.mark.requirement("S1:aggregate", "U:errors")
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("dead__search", SourceFailed),
+        ("mcp__dead__search", SourceFailed),
+        ("mcp__ullage__dead__search", SourceFailed),
+        ("dead", UnknownTool),
+        ("other__dead", UnknownTool),
+        ("other__one__dead__search", UnknownTool),
+    ],
+)
+async def test_an_unknown_tool_of_a_server_that_did_not_answer_says_why(name: str, error: type[Exception]):
+    dead = Gated(error=SourceFailed("it crashed"))
+    dead.opened.set()
+    merge = Merge([member("dead", dead), member("well", source("a"))])
+    await merge.view()
+    with pytest.raises(error, match=r"no tool|tools of server `dead` are not known: it crashed"):
+        await merge.call(Call(tool=name))

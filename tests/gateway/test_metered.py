@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from ullage.errors import InvalidArguments, ProtocolError, SourceFailed, UnknownTool
-from ullage.gateway.metering import ASSUMED, META, Metered, Reference, References
+from ullage.gateway.metering import ACCOUNT, ASSUMED, META, Metered, Reference, References
 from ullage.ledger import Entry
 from ullage.models import shipped
 from ullage.testing import FakeRecorder, FakeSource
@@ -381,3 +381,45 @@ async def test_what_the_inner_source_lacks_is_not_offered():
     assert hasattr(rich, "resources")
     assert (await rich.tools()).tools == (TOOL,)
     assert isinstance(rich.reference(ADA), Reference)
+
+
+@pytest.mark.requirement("U:ledger", "U:budget")
+@pytest.mark.parametrize(
+    ("account", "written"),
+    [
+        (
+            {"baseline": 100, "method": "exact"},
+            {"kind": "result", "baseline_tokens": 100, "saved_tokens": 96, "detail": {"baseline_method": "exact"}},
+        ),
+        (
+            {"server": "github", "tool": "search"},
+            {"kind": "page", "saved_tokens": -4, "server": "github", "tool": "search"},
+        ),
+        ({"method": "exact"}, {"kind": "result"}),
+        ("nonsense", {"kind": "result"}),
+        (None, {"kind": "result"}),
+    ],
+)
+@pytest.mark.parametrize("is_budgeted", [False, True])
+async def test_the_ledger_says_what_the_budget_saved_and_a_client_never_sees_the_account(
+    account: Any,  # noqa: ANN401
+    written: dict[str, Any],
+    *,
+    is_budgeted: bool,
+):
+    async def answer(_: Call) -> Reply:
+        return Reply.text("Hello, world!", meta={ACCOUNT: account})
+
+    book = FakeRecorder()
+    source = replace(metered(answer, book), is_budgeted=is_budgeted)
+    reply = await source.call(Call(tool="toy", caller=ADA))
+    assert reply.meta.keys() == {META}
+    (entry,) = book.entries
+    plain = {"server": None, "tool": "toy", "baseline_tokens": None, "saved_tokens": 0 if is_budgeted else None}
+    expected = {**plain, "detail": {}, "tokens": 4, **written}
+    assert {name: getattr(entry, name) for name in expected} == expected
+
+
+@pytest.mark.requirement("S0:meta:data")
+async def test_a_cut_result_says_nothing_of_rows_but_what_its_source_says():
+    assert "data" not in await meta_of(Reply.text(json.dumps(ROWS), meta={META: {"handle": "r1"}}))

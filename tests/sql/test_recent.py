@@ -61,3 +61,18 @@ def test_room_is_given_back_by_what_grew_old():
     assert recent.get("a") is None
     recent.put("b", 2, 10)
     assert recent.get("b") == 2
+
+
+def test_a_hundred_answers_are_kept_unless_another_number_is_set():
+    recent = Recent[int](10, clock=Clock())
+    for key in range(101):
+        recent.put(key, key, 1)
+    assert [recent.get(key) for key in (0, 1, 100)] == [None, 1, 100]
+
+
+def test_an_answer_that_is_kept_again_takes_its_room_once():
+    recent = Recent[int](10, clock=Clock(), size=10)
+    for value in range(3):
+        recent.put("a", value, 5)
+    recent.put("b", 4, 5)
+    assert [recent.get(key) for key in "ab"] == [2, 4]
