@@ -40,12 +40,18 @@ _BRIEF = 6
 _LONG = 40
 """Minimum content words for an additional negation to count as a remark instead of a contradiction."""
 
+_ENDS = frozenset(".!?:;\n-*#>")
+"""Characters after which a sentence or an item of a list begins."""
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 """Scripts without spaces between words, which are compared by character."""
 _COMPARED = r"(?<=[\w)]\s)(?:[<>]=?|[≤≥≠]|[!=]=)(?=\s)"
 """A comparison operator between two things, as opposed to a quotation mark or a tag."""
+_COMPUTED = (
+    r"(?<=[\w)]\s)[-−+*/×÷^](?=\s(?:[\d(]|[^\W\d_]\b))|(?<=[^\W\d_])[-−+*^](?=[\d(])|(?<=\d)[+*^×÷](?=[\d(]|[^\W\d_]\b)"
+)
+"""An arithmetic operator between two operands, as opposed to a dash, a list's mark or a hyphen within a word."""
 _TOKEN = re.compile(
-    rf"{_COMPARED}|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
+    rf"{_COMPARED}|{_COMPUTED}|[$€£¥₹%°]|\d+(?:[/:]\d+)+|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
 )
 
 _SMALL_TEXT = """
@@ -68,12 +74,20 @@ nessun senza niet geen nooit zonder
 _NEGATIONS = frozenset(_NEGATIONS_TEXT.split())
 _RELATIONS_TEXT = """
 than before after above below over under around against beats exceeds inside outside from to into towards more less
-causes precedes follows que als dan plus moins mehr weniger 比 より から 到
+causes precedes follows implies entails requires contains includes extends inherits imports calls
+que als dan plus moins mehr weniger 比 より から 到
 """
 _RELATIONS = frozenset(_RELATIONS_TEXT.split())
 """Words whose two sides are not interchangeable."""
+_RELATIONS_OF_TEXT = """
+north south east west northeast northwest southeast southwest left right ahead parent child father mother ancestor
+descendant subset superset part
+"""
+_RELATIONS_OF = frozenset(_RELATIONS_OF_TEXT.split())
+"""Further ones where `of` follows."""
 _ALTERNATIVES_TEXT = """
 on off; up down; before after; above below; over under; inside outside; all some; always sometimes; and or
+am pm; in out
 january february march april may june july august september october november december
 """
 _ALTERNATIVES = tuple(frozenset(line.split()) for line in re.split(r"[;\n]", _ALTERNATIVES_TEXT.strip()))
@@ -90,9 +104,21 @@ gave give given give went go gone go came come saw see seen see said say told te
 kept keep led lead left leave lost lose met meet paid pay ran run sold sell bought buy spoke speak spoken speak
 taught teach thought think knew know known know grew grow grown grow fell fall fallen fall broke break broken break
 chose choose chosen choose drew draw drawn draw rose rise risen rise sent send spent spend stood stand bit bite
+https https
 children child people person men man women woman feet foot cities city countries country
 """
 _IRREGULAR: dict[str, str] = dict(zip(_IRREGULAR_TEXT.split()[::2], _IRREGULAR_TEXT.split()[1::2], strict=True))
+_SYMBOLS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "%": "percent", "°": "degree"}
+_UNITS_TEXT = """
+km kilometer cm centimeter mm millimeter m meter kilometre kilometer centimetre centimeter metre meter mi mile ft foot
+kg kilogram g gram mg milligram lb pound lbs pound t ton l liter ml milliliter litre liter ms millisecond s second
+sec second secs second min minute mins minute h hour hr hour hrs hour kb kilobyte mb megabyte gb gigabyte tb terabyte
+usd dollar eur euro gbp pound c celsius f fahrenheit mph mile kph kilometer kw kilowatt w watt v volt hz hertz
+"""
+_UNITS: dict[str, str] = dict(zip(_UNITS_TEXT.split()[::2], _UNITS_TEXT.split()[1::2], strict=True))
+"""Units by their abbreviations and other spellings, which count as such after a number."""
+_UNIT_NAMES = frozenset({*_UNITS.values(), *_SYMBOLS.values()})
+_VERSIONED = re.compile(r"\b(?:version|release|v)\s?\d", re.IGNORECASE)
 _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ies", "ied", "ers", "est", "es", "ed", "er", "ly", "s")
 
 
@@ -105,12 +131,19 @@ class _Answer:
         return list(self._tokens())
 
     def _tokens(self) -> Iterator[str]:
-        """Yield words as written, without possessives; `isn't` becomes `is` and `n't`, and `A` in `choose A` becomes
-        `A_`."""
-        text = self.text.replace("’", "'")
+        """Yield words as written, without possessives; `isn't` becomes `is` and `n't`, `A` in `choose A` becomes
+        `A_`, `None` as a value `None_`, and units and their symbols are spelt out."""
+        text, last = self.text.replace("’", "'"), ""
         for found in _TOKEN.finditer(text):
-            word = found[0]
-            if word.lower() in _LETTERS and _is_label(word, text[: found.start()], text[found.end() :]):
+            word, before = found[0], last
+            last = word
+            if word in _SYMBOLS:
+                yield _SYMBOLS[word]
+            elif (before[-1:].isdigit() or before == "°") and (unit := _unit(word.lower())) is not None:
+                yield unit
+            elif word == "None" and text[: found.start()].rstrip(" `*_\"'")[-1:] not in _ENDS | {""}:
+                yield "None_"
+            elif word.lower() in _LETTERS and _is_label(word, text[: found.start()], text[found.end() :]):
                 yield f"{word}_"
             elif word.lower().endswith("n't"):
                 yield from (word[:-3], "n't")
@@ -124,6 +157,15 @@ class _Answer:
     def numbers(self) -> list[str]:
         found = (_DIGITS.get(word.lower(), word) for word in self.tokens)
         return [_number(word) for word in found if word[0].isdigit() or (word[0] in "-−" and len(word) > 1)]
+
+    @cached_property
+    def versions(self) -> list[str]:
+        """Numbers as they are written, since `2.10` is another version than `2.1`."""
+        return [word for word in self.tokens if word[0].isdigit()]
+
+    @cached_property
+    def is_versioned(self) -> bool:
+        return _VERSIONED.search(self.text) is not None
 
     @cached_property
     def is_negative(self) -> bool:
@@ -151,9 +193,9 @@ class _Answer:
         """The word after each word whose two sides are not interchangeable."""
         found, waiting = dict[str, str](), list[str]()
         often = Counter(_stem(word) for word in self.tokens)
-        for word in self.tokens:
+        for word, after in zip(self.tokens, [*self.tokens[1:], ""], strict=False):
             small, stem = word.lower(), _stem(word)
-            if small in _RELATIONS:
+            if small in _RELATIONS or (small in _RELATIONS_OF and after == "of"):
                 waiting.append(small)
             elif stem in self.content and often[stem] == 1:  # `option` is on both sides of `option A … option B`
                 found |= dict.fromkeys(waiting, stem)
@@ -190,7 +232,8 @@ def _alike(one: _Answer, other: _Answer) -> float:
     named, other_named = _named(one, other)
     if _differ(one.numbers, other.numbers) or _differ(named, other_named) or _is_turned_round(one, other):
         return 0.0
-    if _is_opposed(one, other):
+    is_versioned = one.is_versioned or other.is_versioned
+    if _is_opposed(one, other) or (is_versioned and _differ(one.versions, other.versions)):
         return 0.0
     left = one.content - set(one.names) | set(named) | (set(one.names) & other.content)
     right = other.content - set(other.names) | set(other_named) | (set(other.names) & one.content)
@@ -275,8 +318,16 @@ def _is_label(letter: str, before: str, after: str) -> bool:
         return True
     is_subject = re.match(rf"\s+(?:{'|'.join(_COPULAS_TEXT.split())}|and|or|has|does)\b", after) is not None
     if not before.strip():
-        return is_subject
-    return letter.isupper() and (is_subject or before.rstrip()[-1:] not in ".!?:;\n-*#>")
+        return is_subject or re.search(r"(?<![\w.'])[B-HJ-Zb-hj-z](?![\w.'])", after) is not None
+    return letter.isupper() and (is_subject or before.rstrip()[-1:] not in _ENDS)
+
+
+def _unit(word: str) -> str | None:
+    """Return a unit's name in the singular; None for any other word."""
+    for form in (word, word.removesuffix("s")):
+        if form in _UNITS or form in _UNIT_NAMES:
+            return _UNITS.get(form, form)
+    return None
 
 
 def _number(word: str) -> str:
@@ -296,7 +347,8 @@ def _stem(word: str) -> str:
     plain = "".join(letter for letter in folded if not unicodedata.combining(letter))
     if plain.lstrip("-−")[:1].isdigit():
         return _number(plain)
-    plain = _IRREGULAR.get(plain, plain)
+    if plain in _IRREGULAR:
+        return _IRREGULAR[plain]
     for ending in _ENDINGS:
         if plain.endswith(ending) and len(plain) - len(ending) >= 4:
             return plain[: -len(ending)]
