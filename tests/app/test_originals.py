@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.loopback import loopback
+from app.loopback import Loopback, loopback
 from approving import load
 from delegate.policies import MODELS, POLICIES
 from ullage import FindToolResponse, TokenMetrics, count, count_request, get_context_usage
@@ -284,7 +284,7 @@ def test_context_usage_has_the_originals_keys_and_types():
 
 
 @pytest.fixture
-def provider(work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def provider(work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
     """A provider on loopback, with the original's two files."""
     (work / "conf").mkdir(exist_ok=True)
     (work / "conf" / "models.json").write_text(json.dumps(MODELS), encoding="utf-8")
@@ -295,7 +295,7 @@ def provider(work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         file = users_file(work.parent)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(served.providers(), encoding="utf-8")
-        yield
+        yield served
 
 
 @pytest.mark.requirement("S4:schema", "S4:reply", "S4:usage", "S4:cost")
@@ -316,3 +316,33 @@ async def test_a_delegated_call_has_the_originals_reply(work: Path, name: str):
     assert {*said["meta"]["attempts"][0]} >= {"alias", "provider", "model", "success"}
     assert all(type(line) is str for line in said["rationale"])
     assert set(odd) == {"error_code", "message", "suggestion", "available_options"}
+
+
+PATCH = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+TESTS = "## Commands\n```\npytest -q\n```\n## Files\n### test_a.py\n```python\ndef test_a():\n    assert 1 == 1\n```\n"
+
+
+@pytest.mark.requirement("S4:more")
+async def test_the_other_tools_that_delegate_reply_as_the_originals_do(work: Path, provider: Loopback):
+    async with open_gateway(load(Flags(), os.environ, work), environment=os.environ) as opened:
+        await opened.view(30)
+        for name in ("delegate.diff", "delegate_diff"):
+            provider.text = f"Here it is:\n```diff\n{PATCH}```"
+            answer = str(
+                (await call(opened, name, prompt="Write 2.", files={"a.txt": "one\ntwo\n"})).content[0]["text"]
+            )
+            assert answer.startswith("diff --git ")
+            assert "@@ -1,2 +1,2 @@" in answer
+        for name in ("delegate.tests", "delegate_tests"):
+            provider.text = TESTS
+            reply = await call(opened, name, files={"a.py": "one = 1\n"}, framework="pytest")
+            assert str(reply.content[0]["text"]).startswith("## Commands\n```\npytest -q\n```\n## Files\n")
+        for name in ("delegate.consensus", "delegate_consensus"):
+            provider.text = "Hello there"
+            models = ["chat-default", "chat-premium"]
+            reply = await call(opened, name, prompt="Say hello.", models=models)
+            assert reply.is_error is False
+            assert str(reply.content[0]["text"]).count("Hello there") >= 1
+            assert type(cast("dict[str, Any]", reply.meta["dev.ullage/delegate"])["agreement"]) in (int, float)
+        refused = parsed(await call(opened, "delegate.diff", prompt="x"))
+        assert set(refused) == {"error_code", "message", "suggestion", "available_options"}
