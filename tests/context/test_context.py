@@ -61,6 +61,19 @@ async def test_at_the_threshold_the_head_becomes_one_summary_and_the_tail_stays(
     assert cast("JsonObject", told["before"])["used"] == prepared.before.used
 
 
+@pytest.mark.requirement("S2:compact:how", "S2:compact:when", "S2:task")
+@pytest.mark.parametrize(("summarizer", "fate"), [(Summarising(), "summarised"), (None, "digested")])
+async def test_each_message_of_the_head_is_reported_with_what_became_of_it(summarizer: Summarising | None, fate: str):
+    messages = [{"role": "user", "content": ASKED}, *talk(60)]
+    prepared = await context(*messages, summarizer=summarizer).prepare()
+    tail = len(prepared.messages) - 1
+    fates = {place: one.fate for one in prepared.dropped for place in range(one.first, one.last + 1)}
+    assert sorted(fates) == [*range(1, len(messages) - tail + 1)]
+    assert fates[1] == "in_summary"
+    assert fate in fates.values()
+    assert set(fates.values()) <= {fate, "in_summary", "excerpt_in_summary"}
+
+
 @pytest.mark.requirement("S2:status")
 async def test_the_event_tells_all_that_is_known_of_the_window_and_of_what_was_let_go(tmp_path: Path):
     tools = [{"type": "function", "function": {"name": "clock", "description": "Tells the time.", "parameters": {}}}]

@@ -168,3 +168,18 @@ def test_a_brief_reply_never_costs_more_than_the_room(
     shown = [text.split(":")[0] for text in forms(fitted)]
     assert fitted.cost <= room
     assert len(set(shown)) == len(shown)
+
+
+@pytest.mark.requirement("S1:brief")
+def test_three_rivals_get_a_signature_and_names_end_where_one_does_not_fit():
+    short = [candidate(str(rank), (200, 30, 25, 5)) for rank in range(12)]
+    scores = [1.0, 0.99, 0.98, 0.97, 0.96, *[0.4] * 7]
+    assert forms(fit_brief(short, scores, 1_000)) == [
+        *(f"{rank}:signature" for rank in range(4)),
+        *(f"{rank}:name" for rank in range(4, 12)),
+    ]
+    wide = [*short[:7], candidate("7", (500, 500, 500, 400)), *short[8:]]
+    assert forms(fit_brief(wide, scores, 1_000)) == [
+        *(f"{rank}:signature" for rank in range(4)),
+        *(f"{rank}:name" for rank in range(4, 7)),
+    ]

@@ -189,6 +189,7 @@ def test_an_sdks_object_is_held_to_the_same_rules() -> None:
 @pytest.mark.parametrize("form", [Format.OPENAI_RESPONSES, Format.GEMINI])
 def test_a_bare_text_is_the_users(form: Format) -> None:
     assert faults(["hello"], form, original=()) == ()
+    assert faults(["hello", "again"], form, original=()) == ("two turns of the user's stand side by side",)
 
 
 def test_neutral_messages_may_come_as_json() -> None:
