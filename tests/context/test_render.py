@@ -185,3 +185,29 @@ def test_colours_are_there_only_where_they_are_asked_for():
     assert "\x1b" not in plain
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
     assert "\x1b[36m⛁\x1b[0m" in coloured
+
+
+def test_figures_below_zero_have_a_sign_and_nothing_has_none():
+    assert [tokens(number) for number in (-1, -950, -1_100, -2_000_000)] == ["-1", "-950", "-1.1k", "-2M"]
+    assert [percent(part, 1_000) for part in (-1, -15, 0, 1)] == ["-0.1%", "-1.5%", "0.0%", "0.1%"]
+    assert percent(-1, 10_000) == "0.0%"
+    assert percent(-1, 1_000, 1) == "0%"
+
+
+def test_a_slice_is_shown_from_its_first_token_on():
+    kinds = ("user", "assistant", "tool_calls", "tool_results", "images", "thinking", "summary")
+    names = ("User", "Assistant", "Tool calls", "Tool results", "Images", "Thinking", "Summary")
+    for number, kind in enumerate(kinds):
+        spent = replace(USAGE.breakdown, messages={each: int(each == kind) for each in kinds})
+        drawn = render_grid(replace(USAGE, breakdown=spent))
+        assert [name for name in names if re.search(rf"[^\w] {name}: +1 tokens", drawn)] == [names[number]]
+
+
+def test_a_name_of_21_characters_is_whole_and_a_longer_one_ends_in_an_ellipsis():
+    def drawn(name: str) -> str:
+        share = ToolShare(name=f"x__{name}", server="x", tokens=100)
+        return render_grid(replace(USAGE, breakdown=replace(USAGE.breakdown, tools=(share,))))
+
+    assert "n" * 21 in drawn("n" * 21)
+    assert "n" * 20 + "…" in drawn("n" * 22)
+    assert "n" * 21 not in drawn("n" * 22)
