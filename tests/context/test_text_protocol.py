@@ -1,5 +1,7 @@
 """Tool output that arrives in the user's role, in protocols that were made up here."""
 
+from json import loads
+
 import pytest
 
 from context.talks import assistant, call, result, tool, user
@@ -122,3 +124,23 @@ def test_a_masked_result_is_still_a_result():
 def test_the_first_message_is_never_output():
     assert found([user("Observation: the pump leaks"), assistant("Action: look[it]")]) == []
     assert found([]) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "arguments"),
+    [
+        ('{"tool": "ls", "args": {"path": "src"}}', "ls", {"path": "src"}),
+        ('{"thought": "x", "action": "ls"}', "ls", {"thought": "x", "action": "ls"}),
+        ('{"function": {"name": "ls", "arguments": {"p": 1}}}', "ls", {"name": "ls", "arguments": {"p": 1}}),
+        ('{"action": {"tool_name": "ls", "p": 1}}', "ls", {"tool_name": "ls", "p": 1}),
+        ('{"action": {"p": 1}}', "call", {"p": 1}),
+        ('I look.\n```json\n{"cmd": "ls"}\n```\n', "ls", {"cmd": "ls"}),
+        ("<list>\n<path>src</path>\n<depth> 2 </depth>\n</list>", "list", {"path": "src", "depth": "2"}),
+        ('<call name="x">{"p": 1}</call>', "call", {"p": 1}),
+        ("<run>ls src</run>", "run", {"command": "ls src"}),
+    ],
+)
+def test_an_action_is_read_with_its_name_and_arguments(said: str, name: str, arguments: dict[str, object]):
+    read = read_as_tools(protocol((said, "Output: a.c"), (said, "Output: b.c")))
+    made = [part for message in read for part in message.parts if isinstance(part, ToolCall)]
+    assert [(one.name, loads(one.arguments)) for one in made] == [(name, arguments)] * 2
