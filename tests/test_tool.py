@@ -18,6 +18,7 @@ from ullage.tool import (
     Origin,
     PromptRequest,
     Reply,
+    SourceWrapper,
     Structured,
     Tool,
     ToolSource,
@@ -79,7 +80,7 @@ async def test_a_server_offers_resources_prompts_changes_and_an_end():
 
 
 @dataclass
-class Database:
+class Database(ToolSource):
     """A source with a result that has figures for the client beside text for the model."""
 
     rows: tuple[tuple[int, str], ...] = ((1, "ann"), (2, "bob"))
@@ -143,7 +144,7 @@ async def test_cancelling_whoever_waits_cancels_the_call():
 
 
 @dataclass
-class Gateway:
+class Gateway(ToolSource):
     """Many sources as one: the name says which, and the reply says who really answered."""
 
     sources: dict[str, ToolSource] = field(default_factory=dict)
@@ -162,14 +163,11 @@ class Gateway:
 
 
 @dataclass
-class Timed:
+class Timed(SourceWrapper[ToolSource]):
     """A wrapper changes only what it adds."""
 
     inner: ToolSource
     clock: Callable[[], float]
-
-    async def tools(self) -> Listing:
-        return await self.inner.tools()
 
     async def call(self, call: Call) -> Reply:
         started = self.clock()

@@ -1,13 +1,16 @@
-"""The values that pass between packages: tools, calls, replies and the interfaces of their sources.
+"""The values that pass between packages: tools, calls, replies, and the base class of their sources.
 
-Everything that offers tools is a `ToolSource`, and every added behaviour is a wrapper around one. Packages exchange
-no other values. Content blocks, definitions of resources and prompts, and metadata stay plain JSON, so that fields
-and kinds unknown to Ullage pass through unchanged. MCP's own types are used only in `wire`.
+Everything that offers tools is a `ToolSource`, and every added behaviour is a `SourceWrapper` around one. Packages
+exchange no other values. Content blocks, definitions of resources and prompts, and metadata stay plain JSON, so that
+fields and kinds unknown to Ullage pass through unchanged. MCP's own types are used only in `wire`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Generic, Literal, TypeVar
+
+from ullage.errors import UnknownResource
 
 __all__ = [
     "ANONYMOUS",
@@ -18,11 +21,11 @@ __all__ = [
     "Caller",
     "Change",
     "ClientDeclaration",
-    "Closing",
     "Complete",
-    "CompletionSource",
     "Contents",
     "Era",
+    "Feature",
+    "Introduction",
     "Json",
     "JsonObject",
     "Listener",
@@ -32,16 +35,13 @@ __all__ = [
     "Progress",
     "PromptMessages",
     "PromptRequest",
-    "PromptSource",
     "Read",
     "Reply",
-    "ResourceSource",
+    "SourceWrapper",
     "Structured",
-    "Subscribed",
     "Tell",
     "Tool",
     "ToolSource",
-    "Watched",
     "text_block",
 ]
 
@@ -276,25 +276,6 @@ class Reply:
         )
 
 
-class ToolSource(Protocol):
-    """Interface of everything that offers tools: a server, a database, a counter, a gateway of all of them."""
-
-    async def tools(self) -> Listing:
-        """Return the tools on offer."""
-        ...
-
-    async def call(self, call: Call) -> Reply:
-        """Run a tool by its name or an alias.
-
-        A tool that ran and failed returns a reply with `is_error`. A `UllageError` raised here becomes such a reply at
-        the wire.
-
-        Raises:
-            UnknownTool: The source has no tool of that name.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """A notice that something a source offers has changed."""
@@ -308,22 +289,6 @@ class Change:
 
 
 Listener = Callable[[Change], None]
-
-
-class Watched(Protocol):
-    """Interface of a source whose offerings may change while it is open."""
-
-    def watch(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each change, on the event loop, until the returned function is called."""
-        ...
-
-
-class Closing(Protocol):
-    """Interface of a source that owns a process, a connection or a file."""
-
-    async def close(self) -> None:
-        """Release the process, connection or file; calling it twice is harmless."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,22 +305,6 @@ class Contents:
     contents: tuple[JsonObject, ...] = ()
     meta: JsonObject = field(default_factory=dict[str, Json])
     needs: Needs | None = None
-
-
-class ResourceSource(Protocol):
-    """Interface of a source that offers resources."""
-
-    async def resources(self) -> tuple[JsonObject, ...]:
-        """Return the definitions of the resources."""
-        ...
-
-    async def templates(self) -> tuple[JsonObject, ...]:
-        """Return the definitions of the resource templates."""
-        ...
-
-    async def read(self, read: Read) -> Contents:
-        """Read a resource by its URI."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,18 +325,6 @@ class PromptMessages:
     needs: Needs | None = None
 
 
-class PromptSource(Protocol):
-    """Interface of a source that offers prompts."""
-
-    async def prompts(self) -> tuple[JsonObject, ...]:
-        """Return the definitions of the prompts."""
-        ...
-
-    async def prompt(self, request: PromptRequest) -> PromptMessages:
-        """Fill in a prompt by its name."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete(Asked):
     """A request to complete an argument of a prompt or of a resource template."""
@@ -399,21 +336,192 @@ class Complete(Asked):
     context: JsonObject = field(default_factory=dict[str, Json])
 
 
-class CompletionSource(Protocol):
-    """Interface of a source that completes arguments."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Introduction:
+    """What a server reported about itself when a connection was opened. It affects no decision."""
+
+    name: str
+    version: str | None = None
+    title: str | None = None
+    instructions: str | None = None
+    """The server's instructions for the model, shown shortened; Ullage does not follow them."""
+    capabilities: JsonObject | None = None
+    """The capabilities it declared, in the protocol's format; None if they are not known."""
+
+
+Feature = Literal["resources", "prompts", "completions", "subscriptions", "logging", "changes"]
+"""What a source may offer besides tools: completion of arguments, changes of single resources (subscriptions), a log
+level, and notices that its lists have changed."""
+
+
+class ToolSource(ABC):
+    """Base class of everything that offers tools: a server, a database, a counter, a gateway of all of them.
+
+    A subclass implements `tools` and `call`. Every other method has a default that offers nothing, so that it is
+    overridden only where the source offers more.
+
+    Example:
+        >>> class Clock(ToolSource):
+        ...     async def tools(self) -> Listing:
+        ...         return Listing((Tool(name="now", input_schema={"type": "object"}),), revision="1")
+        ...
+        ...     async def call(self, call: Call) -> Reply:
+        ...         return Reply.text("12:00")
+        >>> Clock().features
+        frozenset()
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def tools(self) -> Listing:
+        """Return the tools on offer."""
+
+    @abstractmethod
+    async def call(self, call: Call) -> Reply:
+        """Run a tool by its name or an alias.
+
+        A tool that ran and failed returns a reply with `is_error`. A `UllageError` raised here becomes such a reply at
+        the wire.
+
+        Raises:
+            UnknownTool: The source has no tool of that name.
+        """
+
+    @property
+    def features(self) -> frozenset[Feature]:
+        """What the source can offer besides tools: by default, that whose methods its class overrides."""
+        kind = type(self)
+        overridden: dict[Feature, bool] = {
+            "resources": kind.resources is not ToolSource.resources or kind.read is not ToolSource.read,
+            "prompts": kind.prompts is not ToolSource.prompts or kind.prompt is not ToolSource.prompt,
+            "completions": kind.complete is not ToolSource.complete,
+            "subscriptions": kind.subscribe is not ToolSource.subscribe,
+            "logging": kind.set_log_level is not ToolSource.set_log_level,
+            "changes": kind.watch is not ToolSource.watch,
+        }
+        return frozenset(feature for feature, is_overridden in overridden.items() if is_overridden)
+
+    @property
+    def capabilities(self) -> JsonObject | None:
+        """Which of its features the source is known to have now, in the protocol's format; None if that is not known,
+        so that it may have all."""
+        return None
+
+    def introduction(self) -> Introduction | None:
+        """Return the server's introduction; None for a source that is no server, or before the first connection."""
+        return None
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        """Return the definitions of the resources."""
+        return ()
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        """Return the definitions of the resource templates."""
+        return ()
+
+    async def read(self, read: Read) -> Contents:
+        """Read a resource by its URI.
+
+        Raises:
+            UnknownResource: The source has no resource at that URI.
+        """
+        raise UnknownResource(f"no resource is at `{read.uri[:200]}`")
+
+    async def subscribe(self, uri: str) -> None:  # noqa: B027 - by default no change is reported
+        """Start reporting changes of this resource, as a `Change` of kind `resource`."""
+
+    async def unsubscribe(self, uri: str) -> None:  # noqa: B027 - by default no change is reported
+        """Stop reporting changes of this resource."""
+
+    async def prompts(self) -> tuple[JsonObject, ...]:
+        """Return the definitions of the prompts."""
+        return ()
+
+    async def prompt(self, request: PromptRequest) -> PromptMessages:
+        """Fill in a prompt by its name.
+
+        Raises:
+            UnknownResource: The source has no prompt of that name.
+        """
+        raise UnknownResource(f"no prompt is called `{request.name[:100]}`")
 
     async def complete(self, request: Complete) -> JsonObject:
         """Return an object with `values`, and where known `total` and `hasMore`."""
-        ...
+        return {"values": []}
+
+    async def set_log_level(self, level: str) -> None:  # noqa: B027 - by default no message is sent
+        """Set the lowest level of log messages that are sent."""
+
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each change, on the event loop, until the returned function is called."""
+        return _ignore
+
+    async def close(self) -> None:  # noqa: B027 - by default nothing is held
+        """Release the source's process, connection or file; calling it twice is harmless."""
 
 
-class Subscribed(Protocol):
-    """Interface of a source that reports changes of single resources, as a `Change` of kind `resource`."""
+def _ignore() -> None:
+    """Stop watching a source that reports no changes."""
+
+
+Inner = TypeVar("Inner", bound=ToolSource)
+
+
+class SourceWrapper(ToolSource, Generic[Inner]):
+    """Base class of sources around another one: passes every request on to `inner`. A subclass overrides what it
+    changes."""
+
+    __slots__ = ()
+
+    inner: Inner
+
+    async def tools(self) -> Listing:
+        return await self.inner.tools()
+
+    async def call(self, call: Call) -> Reply:
+        return await self.inner.call(call)
+
+    @property
+    def features(self) -> frozenset[Feature]:
+        return self.inner.features
+
+    @property
+    def capabilities(self) -> JsonObject | None:
+        return self.inner.capabilities
+
+    def introduction(self) -> Introduction | None:
+        return self.inner.introduction()
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return await self.inner.resources()
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return await self.inner.templates()
+
+    async def read(self, read: Read) -> Contents:
+        return await self.inner.read(read)
 
     async def subscribe(self, uri: str) -> None:
-        """Start reporting changes of this resource."""
-        ...
+        await self.inner.subscribe(uri)
 
     async def unsubscribe(self, uri: str) -> None:
-        """Stop reporting changes of this resource."""
-        ...
+        await self.inner.unsubscribe(uri)
+
+    async def prompts(self) -> tuple[JsonObject, ...]:
+        return await self.inner.prompts()
+
+    async def prompt(self, request: PromptRequest) -> PromptMessages:
+        return await self.inner.prompt(request)
+
+    async def complete(self, request: Complete) -> JsonObject:
+        return await self.inner.complete(request)
+
+    async def set_log_level(self, level: str) -> None:
+        await self.inner.set_log_level(level)
+
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        return self.inner.watch(listener)
+
+    async def close(self) -> None:
+        await self.inner.close()

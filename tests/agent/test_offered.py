@@ -3,7 +3,7 @@ import pytest
 from ullage.agent.tool_calls import Offered
 from ullage.errors import SourceFailed, UnknownTool
 from ullage.testing import FakeSource
-from ullage.tool import Call, Listing, Reply, Tool
+from ullage.tool import Call, Listing, Reply, Tool, ToolSource
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
@@ -57,7 +57,7 @@ async def test_definitions_stay_the_same_objects_until_a_source_changes():
     assert [shown.name for shown in (await offered.now()).definitions] == ["read", "write"]
 
 
-class Failing:
+class Failing(ToolSource):
     def __init__(self) -> None:
         self.is_down = False
 

@@ -26,11 +26,10 @@ from ullage.gateway.baseline import (
     tool_changed,
 )
 from ullage.gateway.catalog.catalog import Catalogue
-from ullage.gateway.tool_source import Introduction
 from ullage.options import Server
 from ullage.store import Database
 from ullage.store.migrations import MIGRATIONS, definitions
-from ullage.tool import Json, Tool
+from ullage.tool import Introduction, Json, Tool
 
 pytestmark = pytest.mark.requirement("U:pin")
 

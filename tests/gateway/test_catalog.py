@@ -13,10 +13,10 @@ import pytest
 from store.databases import in_processes, opened
 from ullage.gateway.catalog.catalog import Catalogue, Stored, StoredTool
 from ullage.gateway.catalog.index_storage import StoredForms, StoredVectors
-from ullage.gateway.tool_source import Introduction, definition_hash, definition_text
+from ullage.gateway.tool_source import definition_hash, definition_text
 from ullage.options import Server
 from ullage.store import MIGRATIONS, Database
-from ullage.tool import Tool
+from ullage.tool import Introduction, Tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:catalog")]
 

@@ -12,12 +12,12 @@ from ullage.gateway.find.tool_forms import NAMES, find_tools
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.tool_view import Member
 from ullage.gateway.metering import References, Unwritten
-from ullage.gateway.tool_source import Introduction, Pacing, definition_text
+from ullage.gateway.tool_source import Pacing, definition_text
 from ullage.models import shipped
 from ullage.options import Rules
 from ullage.testing import FakeSource
 from ullage.tokens import Meter, drain
-from ullage.tool import Call, Caller, Change, Json, Listing, Tool
+from ullage.tool import Call, Caller, Change, Introduction, Json, Listing, Tool
 
 pytestmark = pytest.mark.anyio
 

@@ -20,15 +20,15 @@ from ullage.gateway.find.search_tools import Scope, read_query, scope_of
 from ullage.gateway.find.tool_forms import NAMES, find_tools
 from ullage.gateway.find.tool_index import Hashes
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.tool_view import Member, View
+from ullage.gateway.merge.tool_view import Member, RememberedSource, View
 from ullage.gateway.metering import References
-from ullage.gateway.tool_source import Introduction, definition_text
+from ullage.gateway.tool_source import definition_text
 from ullage.models import shipped
 from ullage.options import Rules
 from ullage.testing import FakeRecorder, FakeSource
 from ullage.testing.conformance import check_source, check_watched
 from ullage.tokens import Meter
-from ullage.tool import Call, Caller, Change, Listing, Needs, Reply, Structured, Tool
+from ullage.tool import Call, Caller, Change, Introduction, Listing, Needs, Reply, Structured, Tool
 
 Value = Any
 """Any JSON, and whatever else a test hands on."""
@@ -123,8 +123,8 @@ async def refused(
 
 
 def calls(source: Find, server: str) -> list[Call]:
-    members = source.inner.members  # type: ignore[attr-defined]
-    return next(each.source.calls for each in members if each.name == server)
+    found: Any = next(each.source for each in source.members if each.name == server)
+    return found.calls
 
 
 # What is listed
@@ -1282,7 +1282,7 @@ async def test_our_own_tools_are_no_part_of_what_a_client_would_carry_without_us
 # Changes, and what else passes
 
 
-class Weighed(FakeSource):
+class Weighed(FakeSource, RememberedSource):
     def token_count(self, tool: str) -> int | None:
         return 0 if tool == "forecast" else 5_000
 

@@ -93,8 +93,7 @@ async def names(source: Find, description: str) -> list[str]:
 
 
 def change(source: Find, server: str, *tools: Tool) -> None:
-    members = source.inner.members  # type: ignore[attr-defined]
-    changed = next(each.source for each in members if each.name == server)
+    changed: Any = next(each.source for each in source.members if each.name == server)
     changed.offered = tools
     changed.change(Change("tools"))
 

@@ -12,11 +12,11 @@ from ullage.errors import ProtocolError, SourceFailed, ToolChanged, UllageError
 from ullage.gateway.baseline import Baselines
 from ullage.gateway.catalog.cached_source import Kept
 from ullage.gateway.catalog.catalog import Catalogue
-from ullage.gateway.tool_source import Introduction, Spawn, definition_text
+from ullage.gateway.tool_source import Spawn, definition_text
 from ullage.options import Server
 from ullage.store import Database
 from ullage.testing import FakeSource, check_closing, check_source, check_watched
-from ullage.tool import Call, Change, Complete, JsonObject, Listing, PromptRequest, Read, Reply, Tool
+from ullage.tool import Call, Change, Complete, Introduction, JsonObject, Listing, PromptRequest, Read, Reply, Tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:catalog", "S1:live")]
 
@@ -41,7 +41,7 @@ class Upstream(FakeSource):
     """Listing waits for it, where there is one."""
     asked: list[object] = field(default_factory=list[object])
     said: Introduction | None = None
-    capabilities: JsonObject = field(default_factory=lambda: {"tools": {}})
+    capabilities: JsonObject = field(default_factory=lambda: {"tools": {}})  # pyright: ignore[reportIncompatibleMethodOverride]
 
     async def tools(self) -> Listing:
         self.listings += 1

@@ -14,7 +14,7 @@ from ullage.gateway.merge import prompts_and_resources as prompts
 from ullage.gateway.merge import prompts_and_resources as resources
 from ullage.gateway.merge.merge import Member, Merge
 from ullage.gateway.merge.tool_names import Template
-from ullage.gateway.merge.tool_view import Missing, View
+from ullage.gateway.merge.tool_view import Missing, RememberedSource, View
 from ullage.gateway.sanitize import sanitize_item
 from ullage.options import Rules
 from ullage.testing import FakeSource
@@ -32,8 +32,10 @@ from ullage.tool import (
     PromptRequest,
     Read,
     Reply,
+    SourceWrapper,
     Structured,
     Tool,
+    ToolSource,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate")]
@@ -61,7 +63,7 @@ def names(view: View) -> list[str]:
     return [entry.listed for entry in view.entries]
 
 
-class Gated:
+class Gated(ToolSource):
     """A server that lists its tools when told to, or fails to."""
 
     def __init__(self, *offered: str, error: Exception | None = None) -> None:
@@ -81,18 +83,24 @@ class Gated:
         return Reply.text(f"{call.tool} ran")
 
 
-class Listening:
+class Listening(ToolSource):
     """The same, which says when it changes."""
 
     def __init__(self, inner: Gated, listeners: list[Callable[[Change], None]]) -> None:
-        self.tools, self.call, self.listeners = inner.tools, inner.call, listeners
+        self.inner, self.listeners = inner, listeners
+
+    async def tools(self) -> Listing:
+        return await self.inner.tools()
+
+    async def call(self, call: Call) -> Reply:
+        return await self.inner.call(call)
 
     def watch(self, listener: Callable[[Change], None]) -> Callable[[], None]:
         self.listeners.append(listener)
         return self.listeners.clear
 
 
-class Peeking(Gated):
+class Peeking(Gated, RememberedSource):
     """The same, which also says at once what it knows."""
 
     known: Listing | None = None
@@ -418,8 +426,9 @@ async def test_a_change_of_a_peeked_source_is_told_at_once():
     inner = source("a")
     known = [Listing((tool("a"),), "1")]
 
-    class Known:
-        watch, call, tools = inner.watch, inner.call, inner.tools
+    class Known(SourceWrapper[ToolSource], RememberedSource):
+        def __init__(self) -> None:
+            self.inner = inner
 
         def peek(self) -> Listing:
             return known[0]
@@ -856,7 +865,7 @@ async def test_a_server_that_failed_is_left_in_peace_for_a_while_and_then_asked_
 
 @pytest.mark.requirement("S1:live")
 async def test_a_view_that_finds_something_new_has_it_told():
-    class Remembering(FakeSource):
+    class Remembering(FakeSource, RememberedSource):
         loaded: Listing | None = None
 
         def peek(self) -> Listing | None:
@@ -881,7 +890,7 @@ async def test_a_view_that_finds_something_new_has_it_told():
 class Declared(FakeSource):
     """A server that has methods for everything, as one under supervision does, and declares some of it."""
 
-    capabilities: JsonObject | None = None
+    capabilities: JsonObject | None = None  # pyright: ignore[reportIncompatibleMethodOverride]
 
     async def complete(self, request: Complete) -> JsonObject:
         return {"values": []}

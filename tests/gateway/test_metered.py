@@ -15,7 +15,7 @@ from ullage.ledger import Entry
 from ullage.models import shipped
 from ullage.testing import FakeRecorder, FakeSource
 from ullage.tokens import Meter, Method
-from ullage.tool import Block, Call, Caller, Listing, Needs, Origin, Reply, Structured, Tool
+from ullage.tool import Block, Call, Caller, Listing, Needs, Origin, Reply, Structured, Tool, ToolSource
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:meta", "S0:meta:error", "S0:meta:tokens")]
 
@@ -363,7 +363,7 @@ async def test_counting_a_large_reply_lets_others_in(count: int):
 
 
 async def test_what_the_inner_source_lacks_is_not_offered():
-    class Bare:
+    class Bare(ToolSource):
         async def tools(self) -> Listing:
             return Listing((), "1")
 
@@ -371,8 +371,7 @@ async def test_what_the_inner_source_lacks_is_not_offered():
             raise SourceFailed("never")
 
     bare = Metered(inner=Bare(), meter=METER, recorder=FakeRecorder(), clock=Clock(), reference=lambda _: ASSUMED)
-    assert not hasattr(bare, "resources")
-    assert not hasattr(bare, "paint")
+    assert not bare.features
 
     async def answer(_: Call) -> Reply:
         return Reply.text("a")

@@ -157,7 +157,7 @@ async def connect_through_ullage(
     mode = spec_version if is_modern else "legacy"
     entry = Server(name="behind", transport="stdio", command="in memory")
     async with _opened(entry, {}, partial(reached, lowlevel), hesitation=3.0 if is_modern else None) as upstream:
-        said = upstream.introduction
+        said = upstream.introduction()
         identity = Identity(name=said.name, version=said.version or "", instructions=said.instructions)
         if os.environ[FRONT] == "sdk":
             front: Any = build_server(Profile(source=upstream, identity=identity), lambda _: CALLER)

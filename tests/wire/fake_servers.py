@@ -10,7 +10,6 @@ import anyio.lowlevel
 
 from ullage.errors import ProtocolError, SourceFailed
 from ullage.gateway import Server
-from ullage.gateway.tool_source import Introduction
 from ullage.testing import FakeSource
 from ullage.tool import (
     Call,
@@ -18,6 +17,7 @@ from ullage.tool import (
     ClientDeclaration,
     Complete,
     Era,
+    Introduction,
     JsonObject,
     Listing,
     Reply,
@@ -25,6 +25,7 @@ from ullage.tool import (
 )
 from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host
+from ullage.wire.upstream import ServerConnection
 from ullage.wire.upstream.rpc_peer import Unsent
 
 ECHO = Tool(name="echo", input_schema={"type": "object"})
@@ -33,15 +34,15 @@ QUICK = Patience(first_delay=0.02, factor=2, failures_allowed=3, cool_down=0.3, 
 
 
 @dataclass(slots=True, kw_only=True)
-class FakeUpstream(FakeSource):
+class FakeUpstream(FakeSource, ServerConnection):
     """An open connection that dies when it is told to."""
 
     number: int
-    introduction: Introduction
-    capabilities: JsonObject = field(default_factory=lambda: {"tools": {}})
-    protocol_version: str = "2026-07-28"
-    process_id: int | None = None
-    notes: tuple[str, ...] = ()
+    introduced: Introduction
+    capabilities: JsonObject = field(default_factory=lambda: {"tools": {}})  # pyright: ignore[reportIncompatibleMethodOverride]
+    protocol_version: str = "2026-07-28"  # pyright: ignore[reportIncompatibleMethodOverride]
+    process_id: int | None = None  # pyright: ignore[reportIncompatibleMethodOverride]
+    notes: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride]
     subscribed: list[str] = field(default_factory=list[str])
     log_level: str | None = None
     refuses_subscriptions: bool = False
@@ -54,6 +55,9 @@ class FakeUpstream(FakeSource):
         if self.is_dead:
             raise Unsent("the connection was dead")
         return Listing(self.offered, revision="1")
+
+    def introduction(self) -> Introduction:
+        return self.introduced
 
     def stderr_tail(self) -> str:
         return f"connection {self.number} says goodbye"
@@ -114,7 +118,7 @@ class FakeServers:
         upstream = FakeUpstream(
             offered=(ECHO,),
             number=number,
-            introduction=Introduction(name=f"the {server.name}"),
+            introduced=Introduction(name=f"the {server.name}"),
             process_id=1000 + number,
             protocol_version=VERSIONS[era if era in self.speaks and era is not None else self.speaks[-1]],
             refuses_subscriptions=self.refuses_subscriptions,

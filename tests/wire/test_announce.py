@@ -12,7 +12,7 @@ from talking import ADA, ERAS, LEGACY, MODERN, Refused, Served, talking, transpo
 
 from ullage.errors import UnknownResource
 from ullage.testing import FakeSource
-from ullage.tool import Call, Change, Complete, Contents, JsonObject, Listing, Read, Reply, Tool
+from ullage.tool import Call, Change, Complete, Contents, JsonObject, Listing, Read, Reply, Tool, ToolSource
 from ullage.wire.serve.notifications import Announcer
 from ullage.wire.serve.requests import is_heard, most_talkative, refusal
 from ullage.wire.serve.server import Identity
@@ -24,7 +24,7 @@ __all__ = ["transport"]
 TOOL = Tool(name="toy", description="a toy", input_schema={"type": "object"})
 
 
-class Bare:
+class Bare(ToolSource):
     """Offers tools and nothing else."""
 
     async def tools(self) -> Listing:

@@ -7,7 +7,7 @@ from mcp import Client
 
 from ullage.testing import FakeSource
 from ullage.tool import Caller, Complete, JsonObject, Tool
-from ullage.wire.serve.mcp_content import offers_of
+from ullage.wire.serve.mcp_content import served_capabilities
 from ullage.wire.serve.sdk_server import build_server
 from ullage.wire.serve.server import Identity, Profile
 
@@ -19,7 +19,7 @@ EVERYTHING = {"tools", "resources", "prompts", "completions", "logging"}
 class Able(FakeSource):
     """Has methods for everything, as a gateway does, and says what its servers can do."""
 
-    capabilities: JsonObject | None = None
+    capabilities: JsonObject | None = None  # pyright: ignore[reportIncompatibleMethodOverride]
 
     async def complete(self, request: Complete) -> JsonObject:
         return {"values": []}
@@ -48,7 +48,7 @@ def able(capabilities: JsonObject | None) -> Able:
     ],
 )
 def test_what_no_server_has_is_not_claimed_and_what_is_not_known_is(capabilities: JsonObject | None, claimed: set[str]):
-    assert set(offers_of(able(capabilities)).capabilities()) == claimed
+    assert set(served_capabilities(able(capabilities))) == claimed
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,14 @@ def test_what_no_server_has_is_not_claimed_and_what_is_not_known_is(capabilities
     [(None, True), ({"resources": {}}, False), ({"resources": {"subscribe": True}}, True)],
 )
 def test_subscriptions_are_claimed_where_a_server_takes_them(capabilities: JsonObject | None, *, subscribes: bool):
-    found: Any = offers_of(able(capabilities)).capabilities()
+    found: Any = served_capabilities(able(capabilities))
     assert found["resources"] == {"subscribe": subscribes, "listChanged": True}
 
 
 def test_what_is_known_later_is_claimed_later():
     source = able(None)
-    offers = offers_of(source)
     source.capabilities = {}
-    assert "resources" not in offers.capabilities()
+    assert "resources" not in served_capabilities(source)
 
 
 async def test_whoever_connects_is_told_what_is_known_by_then():

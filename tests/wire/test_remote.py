@@ -209,7 +209,7 @@ async def test_a_server_elsewhere_answers_like_one_at_hand(way, site: Site, vers
 
     async with way(site, headers={"Authorization": "Bearer hush"}) as upstream:
         assert upstream.protocol_version == version
-        assert (upstream.introduction.name, upstream.introduction.instructions) == ("site", "be kind")
+        assert (upstream.introduction().name, upstream.introduction().instructions) == ("site", "be kind")
         assert (upstream.process_id, upstream.stderr_tail()) == (None, "")
         assert "echo" in [tool.name for tool in (await upstream.tools()).tools]
         assert await text(upstream, "echo", text="hé") == "hé"

@@ -10,11 +10,11 @@ import pytest
 from fake_servers import QUICK, FakeServers, call, forever, host, refuse, server, settle, until
 
 from ullage.errors import DeadlinePassed, ProtocolError, SourceFailed
-from ullage.gateway.tool_source import Introduction
 from ullage.tool import (
     Call,
     Complete,
     Contents,
+    Introduction,
     PromptRequest,
     Read,
     Reply,

@@ -63,7 +63,7 @@ async def until(true: Callable[[], bool]) -> None:
 async def test_a_server_is_spoken_to_in_its_own_era(era: str, version: str):
     async with opened(era) as upstream:
         assert upstream.protocol_version == version
-        assert (upstream.introduction.name, upstream.introduction.instructions) == ("toy", "be kind")
+        assert (upstream.introduction().name, upstream.introduction().instructions) == ("toy", "be kind")
         assert upstream.capabilities == {"tools": {}}
         assert await call(upstream, "echo", text="hé\ud800") == "hé\ufffd"
         assert "echo" in [tool.name for tool in (await upstream.tools()).tools]

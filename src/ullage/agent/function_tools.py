@@ -59,7 +59,7 @@ def as_sources(given: ToolsGiven) -> tuple[ToolSource, ...]:
     return (*([FunctionTools(functions)] if functions else ()), *sources)
 
 
-class FunctionTools:
+class FunctionTools(ToolSource):
     """A `ToolSource` whose tools are Python functions.
 
     A tool has the function's name, its docstring's text as description and its parameters as schema. A parameter is

@@ -183,7 +183,7 @@ def until_restart(before: Settings, after: Settings) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTools:
+class OwnTools(ToolSource):
     """Several sources of Ullage's own tools as one source.
 
     A call goes to the source that lists the tool under its name or an alias.
@@ -205,7 +205,7 @@ class OwnTools:
 
 
 @dataclass(slots=True)
-class LateSource:
+class LateSource(ToolSource):
     """A source with a known listing that is created on the first call of one of its tools; most sessions make none."""
 
     listing: Listing
@@ -416,7 +416,6 @@ class Kit:
             vault=self.vault,
             meter=meter(),
             reference=reference,
-            is_own=self._is_own,
             whole=self.whole,
             shapes=lambda: self.searches.shapes if self.learns_shapes() else None,
         )
@@ -445,9 +444,6 @@ class Kit:
             tracer=self.tracer,
         )
         return Served(find, profile)
-
-    def _is_own(self, server: str) -> bool:
-        return any(member.own and member.name == server for member in self.merge.members)
 
 
 def _pending(path: str) -> Missing:

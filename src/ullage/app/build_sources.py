@@ -28,7 +28,7 @@ from ullage.config import Folders, Settings
 from ullage.errors import InvalidArguments, UllageError
 from ullage.gateway import Catalogue, Kept, Member, Rules, Server
 from ullage.options import DatabaseSettings
-from ullage.tool import Call, Caller, Contents, JsonObject, Listing, Origin, Read, Reply
+from ullage.tool import Call, Caller, Contents, JsonObject, Listing, Origin, Read, Reply, ToolSource
 from ullage.wire import Host, Supervised
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ Weigh = Callable[[str], int]
 
 
 @dataclass(slots=True, kw_only=True)
-class LateDatabase:
+class LateDatabase(ToolSource):
     """A database as a source of tools and resources, opened on first use."""
 
     settings: DatabaseSettings
@@ -181,7 +181,7 @@ class Databases:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedDatabases:
+class SharedDatabases(ToolSource):
     """Several databases behind one set of tools, which select one by the argument `database`."""
 
     default: LateDatabase
@@ -268,7 +268,7 @@ RETRIEVED = "retrieve.search"
 
 
 @dataclass(slots=True, kw_only=True)
-class LateFolders:
+class LateFolders(ToolSource):
     """A collection of folders as a source of `retrieve.search`, opened on first use."""
 
     settings: Folders

@@ -25,7 +25,7 @@ from ullage.gateway import Member, Reference, ResultRules, Vault
 from ullage.ledger import Recorder
 from ullage.store import Database
 from ullage.tokens import Meter
-from ullage.tool import Call, Caller, Listing, Reply
+from ullage.tool import Call, Caller, Listing, Reply, ToolSource
 
 from .provider_keys import key_of, names_on, off
 
@@ -122,7 +122,7 @@ _LEDGER_SECONDS = 2.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Delegating:
+class Delegating(ToolSource):
     settings: Callable[[], Settings]
     """Returns the settings now in force."""
     environment: Mapping[str, str] = field(repr=False)

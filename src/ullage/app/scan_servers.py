@@ -30,10 +30,10 @@ from ullage.clients.configs import (
 )
 from ullage.config import Flags, Loaded, Places, examine, is_approved
 from ullage.errors import SignInNeeded, UllageError, UnsupportedModel
-from ullage.gateway import ASSUMED, Catalogue, Introduction, Server, definition_text
+from ullage.gateway import ASSUMED, Catalogue, Server, definition_text
 from ullage.models import shipped
 from ullage.store import Database
-from ullage.tool import JsonObject, Listing, Tool
+from ullage.tool import Introduction, JsonObject, Listing, Tool
 
 from .build_gateway import Gateway
 from .count_text import count, meter

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from ullage.errors import InvalidArguments, UllageError, UnknownHandle, UnknownTool
 from ullage.messages import Media, Message, Text, join_texts
-from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, Tool
+from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, Tool, ToolSource
 
 from .attempt import Hear, telling
 from .checked_answers import (
@@ -413,7 +413,7 @@ class _Happened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DelegateSource:
+class DelegateSource(ToolSource):
     """The tools that delegate tasks to other models."""
 
     delegate: Delegate

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .metering import ASSUMED, META, Metered, OpenCalls, Reference, References, shutting_down
     from .results import READ, Budgeted, ResultReader, ResultRules, ServerResults, ShapeMemory, Vault
     from .slim import one_line, signature
-    from .tool_source import Introduced, Introduction, Underscored, definition_hash, definition_text, tool_of
+    from .tool_source import Underscored, definition_hash, definition_text, tool_of
 else:
     __getattr__ = import_on_use(
         __name__,
@@ -52,8 +52,6 @@ else:
             "FindToolResponse": "find",
             "Guarded": "access_rules",
             "IndexKind": "find",
-            "Introduced": "tool_source",
-            "Introduction": "tool_source",
             "Kept": "catalog",
             "Learning": "find",
             "META": "metering",
@@ -115,8 +113,6 @@ __all__ = [
     "FindToolResponse",
     "Guarded",
     "IndexKind",
-    "Introduced",
-    "Introduction",
     "Kept",
     "Learning",
     "Member",

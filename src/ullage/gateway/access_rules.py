@@ -7,16 +7,14 @@ caller.
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Protocol
+from collections.abc import Hashable
 
 from ullage.errors import ClientCannot, Denied, ProtocolError
-from ullage.tool import Call, Json, JsonObject, Listener, Listing, Reply
+from ullage.tool import Call, Json, JsonObject, Reply
 
-from .merge.tool_view import Entry, View
-from .tool_source import Passing
+from .merge.tool_view import Entry, MergedSource, MergedWrapper
 
-__all__ = ["Consent", "Guardable", "Guarded", "consent_form"]
+__all__ = ["Consent", "Guarded", "consent_form"]
 
 _LONGEST_VALUE = 160
 _MOST_ARGUMENTS = 12
@@ -27,22 +25,6 @@ _FORM: dict[str, Json] = {
     "required": ["allow"],
 }
 """Schema of the elicitation: one checkbox, which every client can show."""
-
-
-class Guardable(Protocol):
-    """The part of `Merge` that `Guarded` uses."""
-
-    async def tools(self) -> Listing: ...
-
-    async def view(self, wait: float = 0.0) -> View: ...
-
-    async def find(self, name: str, server: str | None = None) -> Entry: ...
-
-    async def call_entry(self, entry: Entry, call: Call) -> Reply: ...
-
-    def watch(self, listener: Listener) -> Callable[[], None]: ...
-
-    async def close(self) -> None: ...
 
 
 class Consent:
@@ -75,39 +57,23 @@ class Consent:
                 self._allowed.popitem(last=False)
 
 
-class Guarded(Passing[Guardable]):
+class Guarded(MergedWrapper):
     """Merged sources with the user's rules enforced."""
 
-    def __init__(self, inner: Guardable) -> None:
+    def __init__(self, inner: MergedSource) -> None:
         self.inner = inner
         self._consent = Consent()
 
-    async def tools(self) -> Listing:
-        return await self.inner.tools()
-
-    async def view(self, wait: float = 0.0) -> View:
-        return await self.inner.view(wait)
-
-    async def find(self, name: str, server: str | None = None) -> Entry:
-        return await self.inner.find(name, server)
-
-    async def call(self, call: Call) -> Reply:
+    async def call_entry(self, entry: Entry, call: Call) -> Reply:
         """Call a tool after its rules are applied.
 
         Raises:
-            Denied: The settings or the user do not allow the call.
+            Denied: The user did not allow the call, or cannot be asked.
         """
-        entry = await self.inner.find(call.tool)
         await self._consent.obtain(entry, call)
         reply = await self.inner.call_entry(entry, call)
         self._consent.note(entry, call, reply)
         return reply
-
-    def watch(self, listener: Listener) -> Callable[[], None]:
-        return self.inner.watch(listener)
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 def _call_identity(entry: Entry, call: Call, state: str) -> Hashable:

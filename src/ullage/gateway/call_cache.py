@@ -13,14 +13,12 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ullage.tool import Call, Change, Json, JsonObject, Listener, Listing, Origin, Reply
+from ullage.tool import Call, Change, Json, JsonObject, Origin, Reply
 
-from .access_rules import Guardable
-from .merge.tool_view import Entry, View
+from .merge.tool_view import Entry, MergedSource, MergedWrapper
 from .metering import META, inner_meta
 from .results import ResultRules
 from .slim.schema_walk import is_small
-from .tool_source import Passing
 
 __all__ = ["Bounds", "Cached"]
 
@@ -50,7 +48,7 @@ class _CachedReply:
     bytes: int
 
 
-class Cached(Passing[Guardable]):
+class Cached(MergedWrapper):
     """Merged sources with a cache of replies.
 
     Args:
@@ -62,7 +60,7 @@ class Cached(Passing[Guardable]):
 
     def __init__(
         self,
-        inner: Guardable,
+        inner: MergedSource,
         rules: Callable[[], ResultRules],
         clock: Callable[[], float],
         bounds: Bounds | None = None,
@@ -74,15 +72,6 @@ class Cached(Passing[Guardable]):
         self._rounds: defaultdict[str, int] = defaultdict(int)
         """By server, how often its part was emptied. A reply to a call from before that is not cached."""
         self._unwatch = inner.watch(self._forget_all)
-
-    async def tools(self) -> Listing:
-        return await self.inner.tools()
-
-    async def view(self, wait: float = 0.0) -> View:
-        return await self.inner.view(wait)
-
-    async def find(self, name: str, server: str | None = None) -> Entry:
-        return await self.inner.find(name, server)
 
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
         rules = self._rules()
@@ -122,9 +111,6 @@ class Cached(Passing[Guardable]):
         for server in servers:
             self._rounds[server] += 1
             self._replies.drop(server)
-
-    def watch(self, listener: Listener) -> Callable[[], None]:
-        return self.inner.watch(listener)
 
     async def close(self) -> None:
         self._unwatch()

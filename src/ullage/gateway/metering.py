@@ -34,12 +34,12 @@ from ullage.messages import Format, Media, Message, Request
 from ullage.models import ModelTable
 from ullage.table import find_table, find_table_in, scan
 from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
-from ullage.tool import Block, Call, Caller, Json, JsonObject, Listing, Origin, Reply, ToolSource
+from ullage.tool import Block, Call, Caller, Json, JsonObject, Origin, Reply, SourceWrapper, ToolSource
 from ullage.tracing import annotate_span
 
 from .sanitize import sanitized_result
 from .slim.schema_walk import is_small
-from .tool_source import Passing, failed
+from .tool_source import failed
 
 __all__ = [
     "ACCOUNT",
@@ -392,7 +392,7 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metered(Passing[ToolSource]):
+class Metered(SourceWrapper[ToolSource]):
     """Wraps a source; adds tokens and time to every reply and records them."""
 
     inner: ToolSource
@@ -407,9 +407,6 @@ class Metered(Passing[ToolSource]):
     """Tools whose replies, but not failures, are recorded by their own source, with figures not known here."""
     is_budgeted: bool = False
     """Whether a result without `ACCOUNT` passed the budget unchanged."""
-
-    async def tools(self) -> Listing:
-        return await self.inner.tools()
 
     async def call(self, call: Call) -> Reply:
         """Run a call; add tokens and time to its reply and record it."""

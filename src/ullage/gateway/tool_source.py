@@ -1,4 +1,4 @@
-"""Shared parts of sources: forwarding, failed replies, pacing of repeated requests, step budgets and definitions.
+"""Shared parts of sources: failed replies, pacing of repeated requests, step budgets and definitions.
 
 A failed call is answered with a result of one format, as text, because some clients show the model nothing else.
 
@@ -18,18 +18,15 @@ import math
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from ullage.errors import SourceFailed, UllageError
-from ullage.tool import Call, Json, JsonObject, Listing, Reply, Tool, ToolSource
+from ullage.tool import Json, JsonObject, Listing, Reply, SourceWrapper, Tool, ToolSource
 
 __all__ = [
-    "Introduced",
-    "Introduction",
     "LimitLog",
     "OutOfSteps",
     "Pacing",
-    "Passing",
     "Spawn",
     "StepBudget",
     "Underscored",
@@ -42,34 +39,6 @@ __all__ = [
     "revision_of",
     "tool_of",
 ]
-
-Inner = TypeVar("Inner")
-
-_PASSED = frozenset(
-    {
-        *("resources", "templates", "read", "subscribe", "unsubscribe"),
-        *("prompts", "prompt", "complete", "set_log_level"),
-        *("watch", "close", "introduction", "capabilities"),
-        *("view", "find", "members", "failed", "refresh"),
-    }
-)
-
-
-class Passing(Generic[Inner]):
-    """Base of wrappers: forwards the optional methods of a source, those beside tools, to the source in `inner`.
-
-    A wrapper has exactly the optional methods that its inner source has.
-    """
-
-    __slots__ = ()
-
-    inner: Inner
-
-    def __getattr__(self, name: str) -> object:
-        if name not in _PASSED:
-            raise AttributeError(f"`{type(self).__name__}` has no attribute `{name}`")
-        return getattr(self.inner, name)
-
 
 _AGAIN = "Call again: a server that has ended is started anew."
 _CHECK = "It may have been carried out: check before calling again. A server that has ended is then started anew."
@@ -215,28 +184,7 @@ def _object(value: Json) -> JsonObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Introduction:
-    """What a server reported about itself when a connection was opened. It affects no decision."""
-
-    name: str
-    version: str | None = None
-    title: str | None = None
-    instructions: str | None = None
-    """The server's instructions for the model, shown shortened; Ullage does not follow them."""
-    capabilities: JsonObject | None = None
-    """The capabilities it declared, in the protocol's format; None if they are not known."""
-
-
-class Introduced(Protocol):
-    """Interface of a source that has its server's introduction."""
-
-    def introduction(self) -> Introduction | None:
-        """Return the introduction; None before the first connection."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Underscored(Passing[ToolSource]):
+class Underscored(SourceWrapper[ToolSource]):
     """A source whose own tools are listed with underscores for dots and hyphens; calls by either name work."""
 
     inner: ToolSource
@@ -249,9 +197,6 @@ class Underscored(Passing[ToolSource]):
         return Listing(
             tuple(self._with_underscores(tool, taken) for tool in listing.tools), f"{listing.revision}:underscored"
         )
-
-    async def call(self, call: Call) -> Reply:
-        return await self.inner.call(call)
 
     def _with_underscores(self, tool: Tool, taken: Collection[str]) -> Tool:
         """Return the tool renamed with underscores, unless another tool already has that name."""

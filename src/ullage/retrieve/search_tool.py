@@ -24,7 +24,7 @@ import anyio.to_thread
 
 from ullage.errors import InvalidArguments, UnknownHandle, UnknownTool
 from ullage.table import Weigh, clean, fit
-from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, Tool
+from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, Tool, ToolSource
 
 from .retriever import Passage, Place, Query, Retriever
 
@@ -234,7 +234,7 @@ _NAMES = (TOOL.name, *TOOL.aliases)
 
 
 @dataclass(slots=True)
-class RetrieveSource:
+class RetrieveSource(ToolSource):
     """The source of the tool `retrieve.search`."""
 
     retriever: Retriever

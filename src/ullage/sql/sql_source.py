@@ -19,7 +19,7 @@ import anyio
 from ullage.errors import UnknownResource, UnknownTool
 from ullage.options import SAMPLE, DatabaseSettings
 from ullage.table import Weigh
-from ullage.tool import Call, Caller, Contents, Json, JsonObject, Listing, Read, Reply, Tool
+from ullage.tool import Call, Caller, Contents, Json, JsonObject, Listing, Read, Reply, Tool, ToolSource
 
 from .answer_format import Shaped, Telling, Told, held, shape
 from .database import Answer, Engine, file_of, role_sentences
@@ -102,7 +102,7 @@ Answers = Callable[[Tool, Call], Awaitable[Reply]]
 
 
 @dataclass(slots=True, kw_only=True)
-class SqlSource:
+class SqlSource(ToolSource):
     """One database as tools and resources."""
 
     settings: DatabaseSettings

@@ -15,17 +15,11 @@ from ullage.tokens import Engine, drain
 from ullage.tool import (
     Call,
     Change,
-    Closing,
     Complete,
-    CompletionSource,
     PromptRequest,
-    PromptSource,
     Read,
     Reply,
-    ResourceSource,
-    Subscribed,
     ToolSource,
-    Watched,
 )
 
 __all__ = [
@@ -69,7 +63,7 @@ async def _check_unknown(source: ToolSource) -> None:
     raise AssertionError("a call of an unknown tool did not raise UnknownTool")
 
 
-def check_watched(source: Watched) -> None:
+def check_watched(source: ToolSource) -> None:
     """Check that `watch` returns a function that ends it, and that ending twice is harmless."""
     heard: list[Change] = []
     unwatch = source.watch(heard.append)
@@ -77,14 +71,14 @@ def check_watched(source: Watched) -> None:
     unwatch()
 
 
-async def check_closing(source: Closing) -> None:
+async def check_closing(source: ToolSource) -> None:
     """Check that `close` returns within five seconds, also when called again."""
     with anyio.fail_after(5):
         await source.close()
         await source.close()
 
 
-async def check_resources(source: ResourceSource) -> None:
+async def check_resources(source: ToolSource) -> None:
     """Check that every listed resource can be read and an unlisted one is refused as bad input."""
     for resource in await source.resources():
         uri = resource.get("uri")
@@ -98,7 +92,7 @@ async def check_resources(source: ResourceSource) -> None:
     raise AssertionError("reading an unknown address did not raise BadInput")
 
 
-async def check_prompts(source: PromptSource, sample: PromptRequest) -> None:
+async def check_prompts(source: ToolSource, sample: PromptRequest) -> None:
     """Check that the sample is listed and returns messages, and that an unlisted prompt is refused as bad input."""
     assert sample.name in [prompt.get("name") for prompt in await source.prompts()], f"`{sample.name}` is not listed"
     assert (await source.prompt(sample)).messages, f"`{sample.name}` gave no messages"
@@ -109,7 +103,7 @@ async def check_prompts(source: PromptSource, sample: PromptRequest) -> None:
     raise AssertionError("an unknown prompt did not raise BadInput")
 
 
-async def check_completion(source: CompletionSource, sample: Complete) -> None:
+async def check_completion(source: ToolSource, sample: Complete) -> None:
     """Check that `values` is a list of texts, at most the hundred that the protocol allows."""
     values = (await source.complete(sample)).get("values")
     assert isinstance(values, list), "a completion has a list of `values`"
@@ -117,7 +111,7 @@ async def check_completion(source: CompletionSource, sample: Complete) -> None:
     assert len(values) <= 100, "more values than the protocol allows"
 
 
-async def check_subscribed(source: Subscribed, uri: str) -> None:
+async def check_subscribed(source: ToolSource, uri: str) -> None:
     """Check that subscribing twice and unsubscribing twice are harmless."""
     for _ in range(2):
         await source.subscribe(uri)

@@ -24,6 +24,7 @@ from ullage.tool import (
     Read,
     Reply,
     Tool,
+    ToolSource,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def _echo(call: Call) -> Reply:
 
 
 @dataclass(slots=True, kw_only=True)
-class FakeSource:
+class FakeSource(ToolSource):
     """A fake source: one function answers all tools, resources and prompts come from dictionaries."""
 
     offered: tuple[Tool, ...] = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.models import DEFAULT_MODEL
-from ullage.tool import Call, Json, JsonObject, Listing, Reply, Tool
+from ullage.tool import Call, Json, JsonObject, Listing, Reply, Tool, ToolSource
 
 from .count import Count, patiently
 from .meter import Meter
@@ -38,7 +38,7 @@ _COUNT = "dev.ullage/count"
 
 
 @dataclass(frozen=True, slots=True)
-class CountSource:
+class CountSource(ToolSource):
     """The source of the tool `count-tokens`."""
 
     meter: Meter

@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ullage.gateway import Member, Merge, View
+from ullage.gateway.merge.tool_view import Entry, MergedWrapper
 from ullage.gateway.metering import META, References, weighed
 from ullage.gateway.results import Budgeted, ResultReader, ResultRules, TableQuery, Vault
 from ullage.models import shipped
 from ullage.testing import FakeSource
 from ullage.tokens import Meter, drain
-from ullage.tool import Call, Caller, Json, Origin, Reply, Tool, text_block
+from ullage.tool import Call, Caller, Json, Origin, Reply, Tool, ToolSource, text_block
 
 METER = Meter(shipped())
 REFERENCES = References(METER.models)
@@ -26,6 +28,21 @@ def records(number: int, words: int = 3) -> list[dict[str, Json]]:
         {"id": one, "name": f"name {one}", "share": one / 8, "note": "some words " * (one % words)}
         for one in range(number)
     ]
+
+
+class SingleSource(MergedWrapper):
+    """One source as merged sources, which passes replies on as they are."""
+
+    def __init__(self, source: ToolSource, shown: View | None = None) -> None:
+        own = Member(name="ullage", source=FakeSource(), prefix="", own=True)
+        self.inner = Merge([own, Member(name="shop", source=source, prefix="")])
+        self.shown = shown
+
+    async def view(self, wait: float = 0.0) -> View:
+        return self.shown or await self.inner.view(wait)
+
+    async def call_entry(self, entry: Entry, call: Call) -> Reply:
+        return await entry.member.source.call(call)
 
 
 @dataclass
@@ -44,7 +61,7 @@ class Bench:
         return self.reply if self.reply.origin else replace(self.reply, origin=Origin("shop", "toy"))
 
     async def call(self, **meta: Json) -> Reply:
-        source: Any = FakeSource(offered=(TOY,), answer=self._answer)
+        source = SingleSource(FakeSource(offered=(TOY,), answer=self._answer))
         budgeted = Budgeted(inner=source, rules=lambda: self.rules, vault=self.vault, meter=METER, reference=REFERENCES)
         return await budgeted.call(Call(tool="toy", caller=self.caller, meta=meta))
 

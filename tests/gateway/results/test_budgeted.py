@@ -15,6 +15,7 @@ from gateway.results.bench_of_results import (
     ONWARD,
     REFERENCES,
     Bench,
+    SingleSource,
     as_json,
     handle,
     meta,
@@ -52,9 +53,9 @@ async def test_a_small_reply_passes_as_it_is_and_uncounted():
     async def answer(_: Call) -> Reply:
         return reply
 
-    source: object = FakeSource(offered=(Tool(name="toy", input_schema={}),), answer=answer)
+    source = SingleSource(FakeSource(offered=(Tool(name="toy", input_schema={}),), answer=answer))
     budgeted = Budgeted(
-        inner=source,  # pyright: ignore[reportArgumentType]
+        inner=source,
         rules=ResultRules,
         vault=Vault(),
         meter=Uncounted(METER.models),
@@ -279,9 +280,9 @@ async def test_our_own_tools_budget_is_among_their_arguments_and_pages_are_not_h
         async def answer(_: Call) -> Reply:
             return Reply(content=own.content, origin=Origin("ullage", origin))
 
-        source: object = FakeSource(offered=(Tool(name="toy", input_schema={}),), answer=answer)
+        source = SingleSource(FakeSource(offered=(Tool(name="toy", input_schema={}),), answer=answer))
         budgeted = Budgeted(
-            inner=source,  # pyright: ignore[reportArgumentType]
+            inner=source,
             rules=lambda: TIGHT,
             vault=Vault(),
             meter=METER,
@@ -358,16 +359,11 @@ def _entry(name: str, server: str = "shop") -> Entry:
 
 
 async def test_an_output_schema_is_promised_only_where_results_pass_whole():
-    class Viewed(FakeSource):
-        seen = View(entries=(_entry("a"), _entry("b")), revision="1")
-
-        async def view(self, wait: float = 0.0) -> View:
-            return self.seen
-
+    seen = View(entries=(_entry("a"), _entry("b")), revision="1")
     rules = ResultRules(servers={"shop": ServerResults(whole=("b",))})
-    source: object = Viewed()
+    source = SingleSource(FakeSource(), seen)
     budgeted = Budgeted(
-        inner=source,  # pyright: ignore[reportArgumentType]
+        inner=source,
         rules=lambda: rules,
         vault=Vault(),
         meter=METER,
@@ -379,9 +375,9 @@ async def test_an_output_schema_is_promised_only_where_results_pass_whole():
     assert view.revision != "1"
     before = await budgeted.tools()
     rules = ResultRules(budget=0, encode=False)
-    assert (await budgeted.view()) is Viewed.seen
+    assert (await budgeted.view()) is seen
     assert (await budgeted.tools()).revision != before.revision
-    assert hasattr(budgeted, "resources")
+    assert "resources" in budgeted.features
 
 
 @pytest.mark.parametrize(

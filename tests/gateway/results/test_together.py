@@ -43,7 +43,6 @@ def gateway() -> tuple[Metered, FakeSource]:
         vault=vault,
         meter=METER,
         reference=REFERENCES,
-        is_own=lambda server: server == "ullage",
     )
     find = Find(budgeted, METER, FindSettings(mode="search"))
     metered = Metered(inner=find, meter=METER, recorder=FakeRecorder(), clock=time.perf_counter, reference=REFERENCES)

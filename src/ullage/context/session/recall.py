@@ -28,7 +28,7 @@ import anyio.to_thread
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.search import Document, LexicalIndex
-from ullage.tool import Call, Json, JsonObject, Listing, Reply, Tool
+from ullage.tool import Call, Json, JsonObject, Listing, Reply, Tool, ToolSource
 
 __all__ = [
     "RECALL",
@@ -321,7 +321,7 @@ class Recalling(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RecallSource:
+class RecallSource(ToolSource):
     """Offers the tool `recall`."""
 
     memory: Recalling

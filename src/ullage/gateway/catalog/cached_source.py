@@ -13,7 +13,7 @@ acceptance. Everything else passes through unchanged.
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -23,45 +23,30 @@ from ullage.options import Server
 from ullage.tool import (
     Call,
     Change,
-    Closing,
     Complete,
-    CompletionSource,
     Contents,
+    Introduction,
     JsonObject,
     Listener,
     Listing,
     PromptMessages,
     PromptRequest,
-    PromptSource,
     Read,
     Reply,
-    ResourceSource,
-    Subscribed,
     ToolSource,
-    Watched,
 )
 
 from ..baseline import DefinitionChange, Era, tool_changed
-from ..tool_source import Introduced, Introduction, Pacing, Spawn
+from ..merge.tool_view import RememberedSource
+from ..tool_source import Pacing, Spawn
 from .catalog import Catalogue, Stored
 
-__all__ = ["Keepable", "Kept"]
+__all__ = ["Kept"]
 
 Result = TypeVar("Result")
 
 _LOOK_SECONDS = 1.0
 """Seconds between two checks of the store for an acceptance, while something is withheld."""
-
-
-class Keepable(
-    ToolSource, Watched, Introduced, ResourceSource, PromptSource, CompletionSource, Subscribed, Closing, Protocol
-):
-    """Interface of a source that `Kept` can wrap: a supervised server."""
-
-    @property
-    def capabilities(self) -> JsonObject: ...
-
-    async def set_log_level(self, level: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -75,10 +60,10 @@ class _Asking:
     error: UllageError | None = None
 
 
-class Kept:
+class Kept(RememberedSource):
     """Wraps one source and caches its tools."""
 
-    def __init__(self, source: Keepable, server: Server, catalogue: Catalogue, *, spawn: Spawn) -> None:
+    def __init__(self, source: ToolSource, server: Server, catalogue: Catalogue, *, spawn: Spawn) -> None:
         self._source = source
         self._catalogue = catalogue
         self._spawn = spawn
@@ -207,7 +192,7 @@ class Kept:
             return False
         if self._era == "stateless":
             return True
-        declared = self._source.capabilities.get("tools")
+        declared = (self._source.capabilities or {}).get("tools")
         return not isinstance(declared, dict) or declared.get("listChanged") is not True
 
     def _ask(self, pause: float = 0.0) -> _Asking:

@@ -23,10 +23,10 @@ import anyio.to_thread
 from ullage.errors import StoreFailed
 from ullage.options import Server
 from ullage.store import Connection, Database, in_list, moment, seconds, storable, upsert
-from ullage.tool import Json, JsonObject, Listing, Tool
+from ullage.tool import Introduction, Json, JsonObject, Listing, Tool
 
 from ..baseline import Baselines, DefinitionChange, Era, Offered, Places, Verdict
-from ..tool_source import Introduction, definition, definition_hash, definition_text, revision_of, tool_of
+from ..tool_source import definition, definition_hash, definition_text, revision_of, tool_of
 
 __all__ = [
     "Catalogue",

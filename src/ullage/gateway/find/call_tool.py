@@ -29,12 +29,12 @@ import anyio.to_thread
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.tool import Call, Json, JsonObject, Reply
 
-from ..merge.tool_view import Entry, View
+from ..merge.tool_view import Entry, MergedSource, View
 from ..results import BUDGET
 from ..slim.schema_walk import is_small
 from ..tool_source import LimitLog, OutOfSteps, StepBudget
 from .argument_repair import heal, misfit, parsed
-from .find_settings import FindSettings, Searched
+from .find_settings import FindSettings
 from .tool_forms import CALL, CALL_WRITE, NAMES
 from .tool_index import Hashes
 from .validate_arguments import STEPS, Checker
@@ -370,7 +370,7 @@ _BUDGET = "max_tokens"
 class Calling:
     """Turns calls of `call_tool` and `call_tool_write` into calls of the tool they name."""
 
-    inner: Searched
+    inner: MergedSource
     hashes: Hashes
     checker: Checker
     aside: Aside = field(default_factory=Aside)
@@ -398,7 +398,8 @@ class Calling:
         if fit.unchecked is not None:
             self.limits.warn(entry.listed, f"arguments of `{entry.listed}` are passed on unvalidated: {fit.unchecked}")
         meta = call.meta if budget is None else {**call.meta, BUDGET: budget}
-        reply = await self.inner.call(call.changed(tool=entry.listed, arguments=fit.arguments, meta=meta))
+        resolved = call.changed(tool=entry.listed, arguments=fit.arguments, meta=meta)
+        reply = await self.inner.call_entry(entry, resolved)
         notes: Mapping[str, Json] = {
             **({HEALED: list[Json](fit.healed)} if fit.healed else {}),
             **({UNCHECKED: fit.unchecked} if fit.unchecked else {}),

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from ullage.invisible_characters import remove_invisible
 from ullage.ledger import Recorder, Unrecorded
 from ullage.options import IndexKind, Rules
-from ullage.tool import ANONYMOUS, Call, Caller, Listener, Reply, Tool, ToolSource
+from ullage.tool import ANONYMOUS, Caller, Tool, ToolSource
 
 from ..merge.tool_view import Entry, Member, Missing, View
 from ..metering import ASSUMED, Reference
 from ..slim.schema_walk import first_sentence
-from ..tool_source import Introduction, Spawn
+from ..tool_source import Spawn
 from .tool_forms import CALL_WRITE, FIND, FormsCache, find_tools
 from .tool_index import Embedders, VectorCache
 from .usage_learning import Learning
@@ -42,7 +42,6 @@ __all__ = [
     "FindSettings",
     "Mode",
     "Remembered",
-    "Searched",
     "Standing",
     "Surface",
     "SurfaceMemory",
@@ -195,20 +194,6 @@ class Surroundings:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
-class Searched(Protocol):
-    """Interface of the source that `Find` wraps: `Merge`, or a wrapper of it."""
-
-    async def view(self, wait: float = 0.0) -> View:
-        """Return all known tools, after waiting up to `wait` seconds for members that never listed theirs."""
-        ...
-
-    async def call(self, call: Call) -> Reply: ...
-
-    def watch(self, listener: Listener) -> Callable[[], None]: ...
-
-    async def close(self) -> None: ...
-
-
 _SEARCHED = "The tools of these servers are found with find_tool:"
 _SHOWN = "Tools of these servers:"
 _LENGTHS = (120, 80, 50, 30)
@@ -276,20 +261,14 @@ def _one_line(text: str) -> str:
 
 
 def _said(member: Member) -> str:
-    said = _introduction_of(member)
+    said = member.source.introduction()
     return "" if said is None else said.instructions or said.title or ""
 
 
 def instructions_of(member: Member) -> str | None:
     """Return a server's own instructions; None if it has none."""
-    said = _introduction_of(member)
+    said = member.source.introduction()
     return None if said is None else said.instructions
-
-
-def _introduction_of(member: Member) -> Introduction | None:
-    introduction = getattr(member.source, "introduction", None)
-    said = introduction() if callable(introduction) else introduction
-    return said if isinstance(said, Introduction) else None
 
 
 def _texts(head: str, lines: Sequence[_Line]) -> Iterator[str]:

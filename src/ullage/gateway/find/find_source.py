@@ -20,14 +20,13 @@ from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listin
 
 from ..access_rules import Consent
 from ..merge.tool_names import key
-from ..merge.tool_view import Member, View, denied_error, only_unprefixed
-from ..tool_source import Passing, revision_of
+from ..merge.tool_view import MergedSource, MergedWrapper, View, denied_error, only_unprefixed
+from ..tool_source import revision_of
 from .call_tool import HEALED, Calling
 from .find_metrics import Figures
 from .find_reply import Carried
 from .find_settings import (
     FindSettings,
-    Searched,
     Standing,
     Surface,
     Surroundings,
@@ -56,7 +55,7 @@ _FIRST_SERVER = 5.0
 """Seconds that an introduction waits for a first server; clients give up after ten or more."""
 
 
-class Find(Passing[Searched]):
+class Find(MergedWrapper):
     """Wraps a source of many tools and offers `find_tool`, `call_tool` and `call_tool_write` instead.
 
     Args:
@@ -68,7 +67,7 @@ class Find(Passing[Searched]):
 
     def __init__(
         self,
-        inner: Searched,
+        inner: MergedSource,
         meter: Meter,
         settings: FindSettings | None = None,
         around: Surroundings | None = None,
@@ -114,9 +113,9 @@ class Find(Passing[Searched]):
 
     async def tools(self) -> Listing:
         """Return the tools to list: Ullage's own with the pinned ones, or a small catalogue directly."""
-        if self._was_listed and self.settings.mode == "direct" and (refresh := getattr(self.inner, "refresh", None)):
+        if self._was_listed and self.settings.mode == "direct":
             # A repeated list means that the client wants current tools, and some servers announce no changes.
-            await refresh(_MOMENT)
+            await self.inner.refresh(_MOMENT)
         view = await (self._to_be_shown() if self.settings.mode == "direct" else self.inner.view())
         listing = await self._listing(view)
         self._was_listed = True
@@ -197,7 +196,7 @@ class Find(Passing[Searched]):
 
     def _alone(self) -> str | None:
         """Return the instructions of the only server; None if there are several, or if its tools are renamed."""
-        members: tuple[Member, ...] = getattr(self.inner, "members", ())
+        members = self.inner.members
         owner = only_unprefixed(members)
         if owner is None or owner.description or any(not one.own and one is not owner for one in members):
             return None

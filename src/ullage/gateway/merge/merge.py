@@ -42,13 +42,8 @@ from ..tool_source import Spawn, advised, failed
 from .polling import PollRound
 from .prompts_and_resources import (
     Prompts,
-    Refreshed,
     Resources,
     abilities,
-    completes,
-    is_logging,
-    is_silent_about_changes,
-    is_watched,
     set_log_level,
     tools_of,
 )
@@ -57,8 +52,9 @@ from .tool_view import (
     Entry,
     Member,
     MemberListing,
+    MergedSource,
     Missing,
-    Peeked,
+    RememberedSource,
     View,
     build_view,
     denied_error,
@@ -66,15 +62,14 @@ from .tool_view import (
     owner_of_unlisted,
 )
 
-__all__ = ["Member", "Merge", "Peeked"]
+__all__ = ["Member", "Merge"]
 
 _PATIENCE = 10.0
 _AT_ONCE = 1_000
 """Most tools of which a view is built on the event loop."""
-_NO_VALUES: JsonObject = {"values": []}
 
 
-class Merge:
+class Merge(MergedSource):
     """Many members as one source of tools, resources and prompts.
 
     Args:
@@ -126,10 +121,6 @@ class Merge:
         self._resources_arrived()
         self._prompts_arrived()
 
-    async def tools(self) -> Listing:
-        """Return the tools of all members, under their listed names."""
-        return (await self.view()).listing
-
     async def view(self, wait: float = 0.0) -> View:
         """Return all known tools, after waiting up to `wait` seconds for members that never listed theirs."""
         await self._tools.recall()
@@ -147,14 +138,14 @@ class Merge:
         """List again the tools of running servers that announce no changes, within `wait` seconds. The known tools
         of a server that does not answer are kept."""
 
-        async def refresh(source: Refreshed) -> None:
+        async def refresh(source: RememberedSource) -> None:
             with suppress(UllageError):
                 await source.refresh()
 
         with anyio.move_on_after(wait):
             async with anyio.create_task_group() as group:
                 for member in self._members:
-                    if is_silent_about_changes(source := member.source):
+                    if isinstance(source := member.source, RememberedSource) and source.is_silent_about_changes:
                         group.start_soon(refresh, source)
 
     async def find(self, name: str, server: str | None = None) -> Entry:
@@ -236,14 +227,6 @@ class Merge:
                 before = None if self._seen is None else self._seen[1]
                 self._seen = heard, await anyio.to_thread.run_sync(_see, heard, self._reserved, before)
 
-    async def call(self, call: Call) -> Reply:
-        """Call a tool by its name in any spelling.
-
-        Raises:
-            UnknownTool: No tool has that name, or several have.
-        """
-        return await self.call_entry(await self.find(call.tool), call)
-
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
         """Call a tool that was already resolved. A failure is returned as a reply too, so that it names its server."""
         arguments = restore_arguments(call.arguments, entry.originals)
@@ -290,8 +273,6 @@ class Merge:
 
     async def complete(self, request: Complete) -> JsonObject:
         member, reference = await self._referred(request.reference)
-        if not completes(member.source):
-            return _NO_VALUES
         completion = await member.source.complete(replace(request, reference=reference))
         return await sanitized_json(completion)
 
@@ -299,7 +280,7 @@ class Merge:
         """Set the log level of every member that supports it; failures are ignored."""
         async with anyio.create_task_group() as group:
             for member in self._members:
-                if is_logging(member.source):
+                if "logging" in member.source.features:
                     group.start_soon(set_log_level, member.source, level)
 
     @property
@@ -365,7 +346,7 @@ class Merge:
                 unwatch()
                 del self._watching[name]
         for name, source in staying.items():
-            if name not in self._watching and is_watched(source):
+            if name not in self._watching:
                 self._watching[name] = source, source.watch(self._listener(name))
 
     def _listener(self, server: str) -> Listener:

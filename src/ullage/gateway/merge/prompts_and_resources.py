@@ -1,7 +1,7 @@
 """Merges the prompts and resources of all members.
 
-The capabilities of a source are recognised by its methods, not its type: a source without a method does not offer that
-feature. A server that answers that it does not know a method offers nothing of that kind, which is not a failure.
+Only members with the feature are asked. A server that answers that it does not know a method offers nothing of that
+kind, which is not a failure.
 
 The prompts of all members form one list, with names and spellings as for tools (`tool_names`).
 
@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeGuard, TypeVar, cast
+from typing import TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -23,22 +23,17 @@ from ullage.errors import BadInput, ProtocolError, ToolChanged, UllageError, Una
 from ullage.tool import (
     Block,
     Change,
-    CompletionSource,
     Contents,
     Json,
     JsonObject,
     Listing,
     PromptMessages,
     PromptRequest,
-    PromptSource,
     Read,
-    ResourceSource,
-    Subscribed,
     ToolSource,
-    Watched,
 )
 
-from ..baseline import DefinitionChange, tool_changed
+from ..baseline import tool_changed
 from ..sanitize import restore_arguments, sanitize_item
 from ..tool_source import Spawn
 from .polling import PollQuestion, PollRound, are_same_answers
@@ -59,22 +54,14 @@ from .tool_names import (
     uri_of,
     with_uri,
 )
-from .tool_view import Member, Missing, can_peek, owner_of_unlisted
+from .tool_view import Member, Missing, RememberedSource, owner_of_unlisted
 
 __all__ = [
-    "Logging",
     "Place",
     "Prompt",
     "Prompts",
     "Resources",
     "abilities",
-    "completes",
-    "has_prompts",
-    "has_resources",
-    "is_logging",
-    "is_silent_about_changes",
-    "is_subscribed",
-    "is_watched",
     "lenient",
     "set_log_level",
     "tools_of",
@@ -84,65 +71,7 @@ Offered = TypeVar("Offered")
 _METHOD_NOT_FOUND = -32601
 
 
-class Logging(Protocol):
-    """Interface of a source with a log level."""
-
-    async def set_log_level(self, level: str) -> None: ...
-
-
-def has_resources(source: object) -> TypeGuard[ResourceSource]:
-    return _can(source, "resources", "templates", "read")
-
-
-def has_prompts(source: object) -> TypeGuard[PromptSource]:
-    return _can(source, "prompts", "prompt")
-
-
-def completes(source: object) -> TypeGuard[CompletionSource]:
-    return _can(source, "complete")
-
-
-def is_subscribed(source: object) -> TypeGuard[Subscribed]:
-    return _can(source, "subscribe", "unsubscribe")
-
-
-def is_watched(source: object) -> TypeGuard[Watched]:
-    return _can(source, "watch")
-
-
-def is_logging(source: object) -> TypeGuard[Logging]:
-    return _can(source, "set_log_level")
-
-
-def _can(source: object, *methods: str) -> bool:
-    return all(callable(getattr(source, method, None)) for method in methods)
-
-
-class Refreshed(Protocol):
-    """Interface of a source that caches its tools and can list them again."""
-
-    @property
-    def is_silent_about_changes(self) -> bool:
-        """Return whether the source runs and does not announce changes."""
-        ...
-
-    async def refresh(self) -> None: ...
-
-
-def is_silent_about_changes(source: object) -> TypeGuard[Refreshed]:
-    return getattr(source, "is_silent_about_changes", False) is True and _can(source, "refresh")
-
-
-class Capable(Protocol):
-    """Interface of a source that knows what its server declared."""
-
-    @property
-    def capabilities(self) -> JsonObject | None:
-        """Return the declared capabilities; None if they are not known yet."""
-        ...
-
-
-def abilities(sources: Iterable[object]) -> dict[str, Json]:
+def abilities(sources: Iterable[ToolSource]) -> dict[str, Json]:
     """Return the capabilities besides tools that any of the sources has, in the protocol's format."""
     found: dict[str, Json] = {}
     for source in sources:
@@ -150,15 +79,12 @@ def abilities(sources: Iterable[object]) -> dict[str, Json]:
     return found
 
 
-def _abilities(source: object) -> dict[str, Json]:
-    """Return the capabilities that a source has methods for, without those that its server did not declare."""
-    can: dict[str, Json] = {
-        **({"resources": {"subscribe": True} if is_subscribed(source) else {}} if has_resources(source) else {}),
-        **({"prompts": {}} if has_prompts(source) else {}),
-        **({"completions": {}} if completes(source) else {}),
-        **({"logging": {}} if is_logging(source) else {}),
-    }
-    declared = source.capabilities if _is_capable(source) else None
+def _abilities(source: ToolSource) -> dict[str, Json]:
+    """Return the features of a source, without those that its server did not declare."""
+    features, declared = source.features, source.capabilities
+    can: dict[str, Json] = {name: {} for name in ("resources", "prompts", "completions", "logging") if name in features}
+    if "resources" in can and "subscriptions" in features:
+        can["resources"] = {"subscribe": True}
     if declared is None:
         return can
     resources = declared.get("resources")
@@ -166,30 +92,14 @@ def _abilities(source: object) -> dict[str, Json]:
     return {key: value if subscribes else {} for key, value in can.items() if key in declared}
 
 
-def _is_capable(source: object) -> TypeGuard[Capable]:
-    return hasattr(source, "capabilities")
-
-
 def tools_of(member: Member) -> PollQuestion[Listing]:
-    source: ToolSource = member.source
-    return PollQuestion(
-        source.tools,
-        peek=source.peek if can_peek(source) else None,
-        recall=source.load if _recalls(source) else None,
-    )
+    source = member.source
+    if isinstance(source, RememberedSource):
+        return PollQuestion(source.tools, peek=source.peek, recall=source.load)
+    return PollQuestion(source.tools)
 
 
-class Recalled(Protocol):
-    """Interface of a source that stored its listing."""
-
-    async def load(self) -> Listing | None: ...
-
-
-def _recalls(source: object) -> TypeGuard[Recalled]:
-    return _can(source, "load")
-
-
-async def set_log_level(source: Logging, level: str) -> None:
+async def set_log_level(source: ToolSource, level: str) -> None:
     """Set the log level; if that fails, the source keeps its level."""
     try:
         await source.set_log_level(level)
@@ -226,7 +136,6 @@ class Prompt:
     listed: str
     original: str
     member: Member
-    source: PromptSource
     definition: JsonObject
     """The definition as clients see it."""
     originals: Mapping[str, str]
@@ -236,16 +145,6 @@ class Prompt:
     @property
     def server(self) -> str:
         return self.member.name
-
-
-class WithholdingPrompts(Protocol):
-    """Interface of a source that withholds prompts whose definitions are not the accepted ones."""
-
-    def withheld_prompts(self) -> Mapping[str, DefinitionChange]: ...
-
-
-def _withholds_prompts(source: object) -> TypeGuard[WithholdingPrompts]:
-    return callable(getattr(source, "withheld_prompts", None))
 
 
 class Prompts:
@@ -310,9 +209,9 @@ class Prompts:
             raise refusal
         options = tuple(one.listed for one in found) or self._current().book.nearest(name)
         owner = None if options else owner_of_unlisted(name, self._members, self._given)
-        if owner is not None and has_prompts(owner.source):
+        if owner is not None and "prompts" in owner.source.features:
             # Perhaps it is not listed; if there is none, the server's own error is the client's.
-            return Prompt(listed=name, original=name, member=owner, source=owner.source, definition={}, originals={})
+            return Prompt(listed=name, original=name, member=owner, definition={}, originals={})
         raise UnknownResource(
             f"no prompt is called `{name[:100]}`", suggestion="`prompts/list` shows what there is.", options=options
         )
@@ -320,7 +219,7 @@ class Prompts:
     def _withheld(self, name: str) -> ToolChanged | None:
         """Return the error for a prompt that is withheld because its definition changed; None if it is not."""
         for member, _ in self._round.known():
-            if not _withholds_prompts(member.source):
+            if not isinstance(member.source, RememberedSource):
                 continue
             for original, change in member.source.withheld_prompts().items():
                 listed = f"{member.prefix}__{original}" if member.prefix else original
@@ -333,7 +232,7 @@ class Prompts:
     ) -> PromptMessages:
         found = await self.find(request.name)
         arguments = cast("Mapping[str, str]", restore_arguments(request.arguments, found.originals))
-        answer = await found.source.prompt(replace(request, name=found.original, arguments=arguments))
+        answer = await found.member.source.prompt(replace(request, name=found.original, arguments=arguments))
         # One message has one block. Those without one keep their place.
         contents = [one.get("content") for one in answer.messages]
         blocks = tuple(content if isinstance(content, dict) else {} for content in contents)
@@ -385,14 +284,13 @@ def _named(heard: _HeardPrompts, given: Mapping[str, Origin]) -> tuple[Prompt, .
     names = listed_names(owned, given=given)
     found: dict[Origin, Prompt] = {}
     for member, offered in heard:
-        for one in reversed(offered) if has_prompts(member.source) else ():
+        for one in reversed(offered):
             listed = names[member.name, _name(one)]
             safe, originals = sanitize_item(one)
             found[member.name, _name(one)] = Prompt(
                 listed=listed,
                 original=_name(one),
                 member=member,
-                source=cast("PromptSource", member.source),
                 definition={**safe, "name": listed},
                 originals=originals,
             )
@@ -405,7 +303,7 @@ def _name(definition: JsonObject) -> str:
 
 
 def _prompts_of(member: Member) -> PollQuestion[_Offered] | None:
-    return PollQuestion(lenient(member.source.prompts)) if has_prompts(member.source) else None
+    return PollQuestion(lenient(member.source.prompts)) if "prompts" in member.source.features else None
 
 
 """Resources, blocks or template matches processed in one step of the event loop."""
@@ -421,7 +319,6 @@ class Place:
     """A resource's member and address there."""
 
     member: Member
-    source: ResourceSource
     uri: str
     """The member's own address."""
 
@@ -433,7 +330,8 @@ class Resources:
         self._listed: PollRound[_Offered] = PollRound(_resources_of, changed, spawn, patience)
         self._templates: PollRound[_Offered] = PollRound(_templates_of, changed, spawn, patience)
         self._patience = patience
-        self._sources: dict[str, tuple[Member, ResourceSource]] = {}
+        self._owners: dict[str, Member] = {}
+        """Members that offer resources, by name."""
         self._seen: OrderedDict[str, str] = OrderedDict()
         """Unlisted addresses from replies, with the server of the reply."""
         self._made: _MadeResources | None = None
@@ -442,7 +340,7 @@ class Resources:
         """By server and its own address: the addresses used to subscribe, and how often."""
 
     def replace(self, members: tuple[Member, ...]) -> None:
-        self._sources = {one.name: (one, one.source) for one in members if has_resources(one.source)}
+        self._owners = {one.name: one for one in members if "resources" in one.source.features}
         self._listed.replace(members)
         self._templates.replace(members)
 
@@ -490,22 +388,22 @@ class Resources:
         place = await self.place(read.uri)
         if place is None:
             return await self._try_all(read)
-        contents = await place.source.read(replace(read, uri=place.uri))
+        contents = await place.member.source.read(replace(read, uri=place.uri))
         return await self._contents_shown(place.member, read, contents)
 
     async def subscribe(self, uri: str) -> None:
-        place, source = await self._subscribable(uri)
-        await source.subscribe(place.uri)
+        place = await self._subscribable(uri)
+        await place.member.source.subscribe(place.uri)
         self._subscribed.setdefault((place.member.name, place.uri), Counter())[uri] += 1
 
     async def unsubscribe(self, uri: str) -> None:
         """Unsubscribe; the server is told when its last subscriber is gone."""
-        place, source = await self._subscribable(uri)
+        place = await self._subscribable(uri)
         subscribed = self._subscribed.get((place.member.name, place.uri), Counter[str]())
         subscribed -= Counter([uri])
         if not subscribed:
             self._subscribed.pop((place.member.name, place.uri), None)
-            await source.unsubscribe(place.uri)
+            await place.member.source.unsubscribe(place.uri)
 
     async def place(self, uri: str) -> Place | None:
         """Return the member and address that an address resolves to; None if no member is known to own it."""
@@ -547,8 +445,8 @@ class Resources:
         return tuple(replace(change, uri=one) for one in subscribed)
 
     def _at(self, server: str, uri: str) -> Place | None:
-        found = self._sources.get(server)
-        return None if found is None else Place(*found, uri)
+        member = self._owners.get(server)
+        return None if member is None else Place(member, uri)
 
     def _owner(self, uri: str) -> str | None:
         return self._current().owners.owner(uri) or self._seen.get(uri)
@@ -593,12 +491,12 @@ class Resources:
         """Read from each member in turn until one knows the address. If there is only one, its own error is the
         client's."""
         failed: list[str] = []
-        for name, (_, source) in tuple(self._sources.items())[:_MOST_TRIED]:
+        for name, member in tuple(self._owners.items())[:_MOST_TRIED]:
             try:
                 with anyio.fail_after(self._patience):
-                    contents = await source.read(read)
+                    contents = await member.source.read(read)
             except (BadInput, ProtocolError):
-                if len(self._sources) == 1:
+                if len(self._owners) == 1:
                     raise
                 continue
             except (Unavailable, TimeoutError) as error:
@@ -608,15 +506,15 @@ class Resources:
             return contents
         raise _unknown(read.uri, failed)
 
-    async def _subscribable(self, uri: str) -> tuple[Place, Subscribed]:
+    async def _subscribable(self, uri: str) -> Place:
         place = await self.place(uri)
-        if place is None and len(self._sources) == 1:
-            place = self._at(next(iter(self._sources)), uri)
+        if place is None and len(self._owners) == 1:
+            place = self._at(next(iter(self._owners)), uri)
         if place is None:
             raise _unknown(uri, [])
-        if not is_subscribed(source := place.member.source):
+        if "subscriptions" not in place.member.source.features:
             raise UnknownResource(f"server `{place.member.name}` does not say when its resources change")
-        return place, source
+        return place
 
 
 _HeardResources = tuple[tuple[Member, _Offered], ...]
@@ -667,8 +565,8 @@ def _unknown(uri: str, failed: list[str]) -> UnknownResource:
 
 
 def _resources_of(member: Member) -> PollQuestion[_Offered] | None:
-    return PollQuestion(lenient(member.source.resources)) if has_resources(member.source) else None
+    return PollQuestion(lenient(member.source.resources)) if "resources" in member.source.features else None
 
 
 def _templates_of(member: Member) -> PollQuestion[_Offered] | None:
-    return PollQuestion(lenient(member.source.templates)) if has_resources(member.source) else None
+    return PollQuestion(lenient(member.source.templates)) if "resources" in member.source.features else None

@@ -7,13 +7,13 @@ whatever was derived from an unchanged tool stays valid. Nothing here does I/O.
 
 import hashlib
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeGuard
 
 from ullage.errors import Denied, SourceFailed, Unavailable, UnknownTool
 from ullage.options import Access, Rules
-from ullage.tool import JsonObject, Listing, Tool, ToolSource
+from ullage.tool import Call, JsonObject, Listing, Reply, SourceWrapper, Tool, ToolSource
 
 from ..baseline import DefinitionChange, tool_changed
 from ..sanitize import sanitize_tool
@@ -22,15 +22,15 @@ from ..tool_source import definition_hash
 from .tool_names import NOBODY, Book, Origin, Owned, key, listed_names, nearest, remembered, without_client
 
 __all__ = [
-    "CountsTokens",
     "Entry",
     "Member",
     "MemberListing",
+    "MergedSource",
+    "MergedWrapper",
     "Missing",
-    "Peeked",
+    "RememberedSource",
     "View",
     "build_view",
-    "can_peek",
     "denied_error",
     "only_unprefixed",
     "owner_of_unlisted",
@@ -73,16 +73,39 @@ class Missing:
         return first_sentence(clauses[0], _BRIEF)
 
 
-class Peeked(Protocol):
-    """A source that remembers its last listing."""
+class RememberedSource(ToolSource):
+    """Base class of a source that remembers its tools between calls, and what was judged about them. The defaults
+    remember nothing."""
+
+    __slots__ = ()
 
     def peek(self) -> Listing | None:
-        """The last listing, without waiting; None where there is none."""
-        ...
+        """Return the last listing without waiting; None if there is none."""
+        return None
 
+    async def load(self) -> Listing | None:
+        """Load the stored listing, so that `peek` returns it, without contacting the server."""
+        return self.peek()
 
-def can_peek(source: object) -> TypeGuard[Peeked]:
-    return callable(getattr(source, "peek", None))
+    @property
+    def is_silent_about_changes(self) -> bool:
+        """Whether the source runs and does not announce changes of its tools."""
+        return False
+
+    async def refresh(self) -> None:
+        """List the tools again."""
+
+    def token_count(self, tool: str) -> int | None:
+        """Return the tokens of a tool's definition; None if they are not known."""
+        return None
+
+    def withheld(self) -> Mapping[str, DefinitionChange]:
+        """Return the tools whose definitions are not the accepted ones, by name."""
+        return {}
+
+    def withheld_prompts(self) -> Mapping[str, DefinitionChange]:
+        """Return the prompts whose definitions are not the accepted ones, by name."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,24 +359,67 @@ def _task_only(entry: Entry) -> Unavailable:
     )
 
 
-class CountsTokens(Protocol):
-    """A source that knows the token counts of its definitions."""
+class MergedSource(ToolSource):
+    """Base class of many sources as one: it resolves a name to an `Entry`, and runs a call of that entry."""
 
-    def token_count(self, tool: str) -> int | None: ...
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def members(self) -> tuple[Member, ...]:
+        """The sources that are merged."""
+
+    @abstractmethod
+    async def view(self, wait: float = 0.0) -> View:
+        """Return all known tools, after waiting up to `wait` seconds for members that never listed theirs."""
+
+    @abstractmethod
+    async def find(self, name: str, server: str | None = None) -> Entry:
+        """Return the tool of that name in any spelling.
+
+        Raises:
+            UnknownTool: No tool has that name, or several have.
+        """
+
+    @abstractmethod
+    async def call_entry(self, entry: Entry, call: Call) -> Reply:
+        """Run a call of a tool that was already resolved."""
+
+    @abstractmethod
+    async def refresh(self, wait: float) -> None:
+        """List the tools of servers that announce no changes again, within `wait` seconds."""
+
+    async def tools(self) -> Listing:
+        return (await self.view()).listing
+
+    async def call(self, call: Call) -> Reply:
+        return await self.call_entry(await self.find(call.tool), call)
 
 
-def _counts_tokens(source: object) -> TypeGuard[CountsTokens]:
-    return callable(getattr(source, "token_count", None))
+class MergedWrapper(SourceWrapper[MergedSource], MergedSource):
+    """Base class of a wrapper around merged sources."""
 
+    __slots__ = ()
 
-class Withholding(Protocol):
-    """A source that withholds tools whose definitions are not the accepted ones."""
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self.inner.members
 
-    def withheld(self) -> Mapping[str, DefinitionChange]: ...
+    async def view(self, wait: float = 0.0) -> View:
+        return await self.inner.view(wait)
 
+    async def find(self, name: str, server: str | None = None) -> Entry:
+        return await self.inner.find(name, server)
 
-def _withholds(source: object) -> TypeGuard[Withholding]:
-    return callable(getattr(source, "withheld", None))
+    async def call_entry(self, entry: Entry, call: Call) -> Reply:
+        return await self.inner.call_entry(entry, call)
+
+    async def refresh(self, wait: float) -> None:
+        await self.inner.refresh(wait)
+
+    async def call(self, call: Call) -> Reply:
+        """Resolve the name once, and run the call through every wrapper."""
+        return await self.call_entry(await self.find(call.tool), call)
 
 
 def build_view(listings: Iterable[MemberListing], *, reserved: Iterable[str] = (), before: View | None = None) -> View:
@@ -366,7 +432,9 @@ def build_view(listings: Iterable[MemberListing], *, reserved: Iterable[str] = (
             tool changed.
     """
     pairs = tuple(listings)
-    changes = {member.name: member.source.withheld() for member, _ in pairs if _withholds(member.source)}
+    changes = {
+        member.name: member.source.withheld() for member, _ in pairs if isinstance(member.source, RememberedSource)
+    }
     owned = _names_by_server(pairs, changes)
     given = NOBODY if before is None else before.given
     listed = listed_names(owned, reserved, given)
@@ -438,7 +506,7 @@ def _build_entries(
 
 def _build_entry(member: Member, tool: Tool, listed: str, taken: set[str], old: Entry | None) -> Entry:
     aliases = _claim_aliases(member, tool, taken)
-    count = member.source.token_count(tool.name) if _counts_tokens(member.source) else None
+    count = member.source.token_count(tool.name) if isinstance(member.source, RememberedSource) else None
     safe, originals = sanitize_tool(tool)
     merged = _with_listed_name(safe, listed, aliases)
     if old is not None and _is_same_tool(old.tool, merged):

@@ -7,7 +7,7 @@ from ullage.options import Handling, ResultRules, ServerResults
 
 if TYPE_CHECKING:
     from .read_result import ResultReader
-    from .result_budget import BUDGET, READ, Budgeted, Holdable
+    from .result_budget import BUDGET, READ, Budgeted
     from .result_query import TableQuery
     from .result_store import Vault
     from .shape_memory import ShapeMemory
@@ -17,7 +17,6 @@ else:
         {
             "BUDGET": "result_budget",
             "Budgeted": "result_budget",
-            "Holdable": "result_budget",
             "READ": "result_budget",
             "ResultReader": "read_result",
             "ShapeMemory": "shape_memory",
@@ -31,7 +30,6 @@ __all__ = [
     "READ",
     "Budgeted",
     "Handling",
-    "Holdable",
     "ResultReader",
     "ResultRules",
     "ServerResults",

@@ -14,7 +14,7 @@ from ullage.errors import InvalidArguments, UnknownTool
 from ullage.options import ResultRules
 from ullage.table import Row, row_line
 from ullage.tokens import Meter, Steps, drain
-from ullage.tool import Call, Caller, Json, JsonObject, Listing, Origin, Reply, text_block
+from ullage.tool import Call, Caller, Json, JsonObject, Listing, Origin, Reply, ToolSource, text_block
 
 from ..metering import ACCOUNT, META, Reference, character_limit, size_data
 from .held_result import Scale
@@ -120,7 +120,7 @@ _SCHEMA_COLUMNS = ("column", "type", "rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultReader:
+class ResultReader(ToolSource):
     """The source that offers `read_result`."""
 
     vault: Vault

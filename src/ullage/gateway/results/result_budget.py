@@ -12,26 +12,26 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
 from ullage.errors import OverBudget
 from ullage.options import Handling, ResultRules
 from ullage.tokens import Count, Meter, Method, Steps, drain, patiently
-from ullage.tool import Call, Caller, Json, Listener, Listing, Origin, Reply, Structured, Tool
+from ullage.tool import Call, Caller, Json, Listing, Origin, Reply, Structured, Tool
 
-from ..merge.tool_view import Entry, View
+from ..merge.tool_view import Entry, MergedSource, MergedWrapper, View
 from ..metering import ACCOUNT, META, Reference, Unwritten, character_limit, shown, weighed
 from ..slim.schema_walk import is_small
-from ..tool_source import Passing, definition_hash, failed, revision_of
+from ..tool_source import definition_hash, failed, revision_of
 from .held_result import Held, Scale, contents, is_recodable
 from .result_store import NotStored, Vault
 
 if TYPE_CHECKING:
     from .shape_memory import ShapeMemory
 
-__all__ = ["BUDGET", "READ", "Budgeted", "Holdable"]
+__all__ = ["BUDGET", "READ", "Budgeted"]
 
 _LOADED: dict[str, Json] = {"_meta": {"anthropic/alwaysLoad": True}}
 """Makes Claude Code load the tool at once instead of deferring it, like `find_tool` and `call_tool`. No client shows
@@ -77,32 +77,16 @@ _ERROR = 8_000
 """Most bytes of one of Ullage's own errors that is passed on whole, whatever the budget."""
 
 
-class Holdable(Protocol):
-    """Interface of the part of `Guarded` that is used here."""
-
-    async def tools(self) -> Listing: ...
-
-    async def view(self, wait: float = 0.0) -> View: ...
-
-    async def call(self, call: Call) -> Reply: ...
-
-    def watch(self, listener: Listener) -> Callable[[], None]: ...
-
-    async def close(self) -> None: ...
-
-
 @dataclass(slots=True, kw_only=True)
-class Budgeted(Passing[Holdable]):
+class Budgeted(MergedWrapper):
     """Wraps merged sources; keeps every result within a budget."""
 
-    inner: Holdable
+    inner: MergedSource
     rules: Callable[[], ResultRules]
     """Called for each request, because the settings may change."""
     vault: Vault
     meter: Meter
     reference: Callable[[Caller], Reference]
-    is_own: Callable[[str], bool] = lambda server: server == "ullage"
-    """Whether a server is part of Ullage; its tools may take a budget as an argument."""
     whole: Callable[[], tuple[str, ...]] = tuple[str, ...]
     """Returns the tools, by listed names or patterns, whose results this client gets as their source sent them."""
     shapes: Callable[[], "ShapeMemory | None"] = lambda: None
@@ -123,13 +107,13 @@ class Budgeted(Passing[Holdable]):
             seen = self._seen = view, rules, whole, _promising(view, rules, whole)
         return seen[3]
 
-    async def call(self, call: Call) -> Reply:
+    async def call_entry(self, entry: Entry, call: Call) -> Reply:
         """Run a call and shorten its result to the budget, storing the whole."""
         if whole := self.whole():
-            call = _asking_for_whole(call, whole)
-        reply = await self.inner.call(call)
-        origin = reply.origin or Origin("", call.tool)
-        is_own = self.is_own(origin.server)
+            call = _asking_for_whole(entry, call, whole)
+        reply = await self.inner.call_entry(entry, call)
+        origin = reply.origin or Origin(entry.server, entry.original)
+        is_own = self._is_own(origin.server)
         if not is_own and reply.needs is None and (shapes := self.shapes()) is not None:
             shapes.observe(call.caller.principal, reply, self._definition)
         if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
@@ -157,11 +141,9 @@ class Budgeted(Passing[Holdable]):
             return await self.vault.aside(lambda: self._refuse(reply, held))
         return await self.vault.aside(lambda: self._cut(reply, settled, held))
 
-    def watch(self, listener: Listener) -> Callable[[], None]:
-        return self.inner.watch(listener)
-
-    async def close(self) -> None:
-        await self.inner.close()
+    def _is_own(self, server: str) -> bool:
+        """Return whether a server is part of Ullage; its tools may take a budget as an argument."""
+        return any(member.own and member.name == server for member in self.inner.members)
 
     async def _definition(self, origin: Origin) -> Tool | None:
         """Return the definition of a server's tool under its own name; None if it is not listed."""
@@ -311,10 +293,10 @@ def _asked(call: Call, *, is_own: bool) -> int | None:
     return next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
 
 
-def _asking_for_whole(call: Call, whole: tuple[str, ...]) -> Call:
+def _asking_for_whole(entry: Entry, call: Call, whole: tuple[str, ...]) -> Call:
     """Return the call with a budget of 0, where the client gets the tool's results whole and names no budget itself."""
     has_budget = BUDGET in call.meta or _OWN_BUDGET in call.arguments
-    return call if has_budget or not _matches(call.tool, whole) else replace(call, meta={**call.meta, BUDGET: 0})
+    return call if has_budget or not _matches(entry.listed, whole) else replace(call, meta={**call.meta, BUDGET: 0})
 
 
 def _matches(listed: str, patterns: tuple[str, ...]) -> bool:

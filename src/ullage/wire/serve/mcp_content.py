@@ -7,33 +7,27 @@ era could not express. Nothing is sent from here.
 `Envelope` adds what a result carries besides its content: every result of 2026-07-28 states its kind, which server
 answered, and for how long a list may be cached. Capabilities and instructions are written as they are at the moment.
 
-`Offers` finds what a source provides: from its methods, since each of these Protocols is optional, and from its
-`capabilities` where it has them, because a gateway has methods for what its servers may lack. The server does not claim
-what the source lacks, because clients pay for claims: some add tools of their own for resources, in every request.
+`served_capabilities` lists what a source provides: the features that it implements, without those that the servers
+behind it are known to lack. The server does not claim what the source lacks, because clients pay for claims: some add
+tools of their own for resources, in every request.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from urllib.parse import quote
 
 from ullage.gateway import definition
 from ullage.tool import (
     Block,
-    CompletionSource,
     Contents,
     Json,
     JsonObject,
     Needs,
     PromptMessages,
-    PromptSource,
     Reply,
-    ResourceSource,
-    Subscribed,
     Tool,
     ToolSource,
-    Watched,
     text_block,
 )
 
@@ -43,14 +37,12 @@ __all__ = [
     "COMPLETE",
     "FRESH_MS",
     "Envelope",
-    "LogLevelled",
-    "Offers",
     "block_to_wire",
     "contents_to_wire",
     "needs_to_wire",
-    "offers_of",
     "prompt_to_wire",
     "reply_to_wire",
+    "served_capabilities",
     "tool_to_wire",
 ]
 
@@ -177,48 +169,20 @@ def _dumped(value: Json | JsonObject | Sequence[Json]) -> str:
     return json.dumps(cast("Json", value), ensure_ascii=False)
 
 
-class LogLevelled(Protocol):
-    """A source whose minimum level of log messages can be set."""
-
-    async def set_log_level(self, level: str) -> None: ...
-
-
-class Capable(Protocol):
-    """A source that knows its current capabilities."""
-
-    @property
-    def capabilities(self) -> JsonObject | None:
-        """Return the capabilities as in the protocol; None where they are not known."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offers:
-    """The source as each optional Protocol that it provides; None for one that it does not."""
-
-    resources: ResourceSource | None = None
-    prompts: PromptSource | None = None
-    completion: CompletionSource | None = None
-    subscribed: Subscribed | None = None
-    watched: Watched | None = None
-    log: LogLevelled | None = None
-    capable: Capable | None = None
-
-    def capabilities(self) -> dict[str, Json]:
-        """Return the source's capabilities as in the protocol, as far as they are known now."""
-        can = None if self.capable is None else self.capable.capabilities
-        changed = self.watched is not None
-        found: dict[str, Json] = {"tools": {"listChanged": changed}}
-        if self.resources is not None and _may(can, "resources"):
-            subscribe = changed and self.subscribed is not None and _may_subscribe(can)
-            found["resources"] = {"subscribe": subscribe, "listChanged": changed}
-        if self.prompts is not None and _may(can, "prompts"):
-            found["prompts"] = {"listChanged": changed}
-        if self.completion is not None and _may(can, "completions"):
-            found["completions"] = {}
-        if self.log is not None and _may(can, "logging"):
-            found["logging"] = {}
-        return found
+def served_capabilities(source: ToolSource) -> dict[str, Json]:
+    """Return what a source has to offer in the protocol's format, as far as that is known now."""
+    features, can = source.features, source.capabilities
+    changed = "changes" in features
+    found: dict[str, Json] = {"tools": {"listChanged": changed}}
+    if "resources" in features and _may(can, "resources"):
+        subscribe = changed and "subscriptions" in features and _may_subscribe(can)
+        found["resources"] = {"subscribe": subscribe, "listChanged": changed}
+    if "prompts" in features and _may(can, "prompts"):
+        found["prompts"] = {"listChanged": changed}
+    for name in ("completions", "logging"):
+        if name in features and _may(can, name):
+            found[name] = {}
+    return found
 
 
 def _may(can: JsonObject | None, ability: str) -> bool:
@@ -228,23 +192,6 @@ def _may(can: JsonObject | None, ability: str) -> bool:
 def _may_subscribe(can: JsonObject | None) -> bool:
     resources = None if can is None else can.get("resources")
     return not isinstance(resources, dict) or resources.get("subscribe") is True
-
-
-def offers_of(source: ToolSource) -> Offers:
-    found = cast("Any", source)
-    return Offers(
-        resources=found if _has(source, "resources", "templates", "read") else None,
-        prompts=found if _has(source, "prompts", "prompt") else None,
-        completion=found if _has(source, "complete") else None,
-        subscribed=found if _has(source, "subscribe", "unsubscribe") else None,
-        watched=found if _has(source, "watch") else None,
-        log=found if _has(source, "set_log_level") else None,
-        capable=found if hasattr(source, "capabilities") else None,
-    )
-
-
-def _has(source: object, *methods: str) -> bool:
-    return all(callable(getattr(source, method, None)) for method in methods)
 
 
 FRESH_MS: Mapping[str, int] = {

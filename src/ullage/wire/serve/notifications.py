@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ullage.errors import UllageError
-from ullage.tool import Change, Subscribed
+from ullage.tool import Change, ToolSource
 
 from ..jsonrpc import INTERNAL_ERROR, SUBSCRIPTION_KEY, Message
 from .requests import Connection, RefusedRequest, Request
@@ -60,9 +60,9 @@ class _Listener:
 class Announcer:
     """Notifies every client of this server while the server runs."""
 
-    def __init__(self, tasks: TaskGroup, subscribed: Subscribed | None = None, *, gather: float = _GATHER) -> None:
+    def __init__(self, tasks: TaskGroup, source: ToolSource | None = None, *, gather: float = _GATHER) -> None:
         self._tasks = tasks
-        self._subscribed = subscribed
+        self._source = source
         self._gather = gather
         self._streams: set[_Listener] = set()
         self._sessions: dict[int, _Listener] = {}
@@ -187,16 +187,16 @@ class Announcer:
 
     async def _follow(self, uri: str) -> None:
         async with self._turn(uri):
-            if self._subscribed is not None and uri not in self._followers:
-                await self._subscribed.subscribe(uri)
+            if self._source is not None and uri not in self._followers:
+                await self._source.subscribe(uri)
             self._followers[uri] += 1
 
     async def _leave(self, uri: str) -> None:
         if not self._forget(uri):
             return
         async with self._turn(uri):
-            if self._subscribed is not None and uri not in self._followers:
-                await self._subscribed.unsubscribe(uri)
+            if self._source is not None and uri not in self._followers:
+                await self._source.unsubscribe(uri)
 
     def _turn(self, uri: str) -> anyio.Lock:
         return self._turns.setdefault(uri, anyio.Lock())

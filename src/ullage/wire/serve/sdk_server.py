@@ -53,7 +53,7 @@ from ..jsonrpc import (
     keep_until_unused,
     read_long_line,
 )
-from .mcp_content import COMPLETE, FRESH_MS, Envelope, offers_of
+from .mcp_content import COMPLETE, FRESH_MS, Envelope
 from .requests import Connection, RefusedRequest, Request, check_params
 from .server import Activity, Answering, Handler, Live, Profile, WhoCalls, envelope_of, era_name
 
@@ -228,9 +228,8 @@ _INTRODUCTIONS = ("initialize", "server/discover")
 def build_server(profile: Profile, who_calls: WhoCalls, activity: Activity | None = None) -> Server[Any]:
     """Create an SDK server that answers from a profile's source, in both eras of the protocol."""
     source, identity = profile.source, profile.identity
-    offers = offers_of(source)
-    envelope = envelope_of(identity, offers)
-    answering = Answering(source, offers, who_calls, activity or Activity())
+    envelope = envelope_of(profile)
+    answering = Answering(source, who_calls, activity or Activity())
     answering.when_met = profile.when_met
     answering.when_roots_changed = profile.when_roots_changed
     answering.tracer = profile.tracer

@@ -48,7 +48,7 @@ from ullage.tracing import Tracer, trace_of, within_trace
 
 from ..jsonrpc import MODERN_VERSIONS, VERSION_KEY, Message
 from .client_link import Holding, Line, Target, Work, is_ours, settled, unmarked
-from .mcp_content import Envelope, Offers, contents_to_wire, offers_of, prompt_to_wire, reply_to_wire, tool_to_wire
+from .mcp_content import Envelope, contents_to_wire, prompt_to_wire, reply_to_wire, served_capabilities, tool_to_wire
 from .notifications import Announcer
 from .requests import (
     Connection,
@@ -251,9 +251,8 @@ class _Carried(TypedDict):
 class Answering:
     """The request handlers of one server."""
 
-    def __init__(self, source: ToolSource, offers: Offers, who_calls: WhoCalls, activity: Activity) -> None:
+    def __init__(self, source: ToolSource, who_calls: WhoCalls, activity: Activity) -> None:
         self._source = source
-        self._offers = offers
         self._who_calls = who_calls
         self._activity = activity
         self._run = activity.requests.run
@@ -267,22 +266,22 @@ class Answering:
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers of the methods that can be answered."""
-        offers = self._offers
+        features = self._source.features
         found: dict[str, Handler] = {"tools/list": self._list_tools, "tools/call": self._call_tool}
-        if offers.resources is not None:
+        if "resources" in features:
             found["resources/list"] = self._list_resources
             found["resources/templates/list"] = self._list_templates
             found["resources/read"] = self._read_resource
-        if offers.prompts is not None:
+        if "prompts" in features:
             found["prompts/list"] = self._list_prompts
             found["prompts/get"] = self._get_prompt
-        if offers.completion is not None:
+        if "completions" in features:
             found["completion/complete"] = self._complete
-        if offers.log is not None:
+        if "logging" in features:
             found["logging/setLevel"] = self._set_level
-        if offers.watched is not None:
+        if "changes" in features:
             found["subscriptions/listen"] = self._listen
-            if offers.subscribed is not None and offers.resources is not None:
+            if {"subscriptions", "resources"} <= features:
                 found["resources/subscribe"] = self._subscribe
                 found["resources/unsubscribe"] = self._unsubscribe
         return {method: partial(self._traced, handler) for method, handler in found.items()}
@@ -327,24 +326,23 @@ class Answering:
     @asynccontextmanager
     async def live(self) -> AsyncGenerator[Live]:
         async with anyio.create_task_group() as tasks:
-            live = Live(Holding(tasks), Announcer(tasks, self._offers.subscribed))
+            live = Live(Holding(tasks), Announcer(tasks, self._source))
 
             def changed(change: Change) -> None:
                 if change.kind == "tools":
                     self.when_listed(None)
                 live.announcer.hear(change)
 
-            unwatch = None if self._offers.watched is None else self._offers.watched.watch(changed)
+            unwatch = self._source.watch(changed)
             try:
                 yield live
             finally:
-                if unwatch is not None:
-                    unwatch()
+                unwatch()
                 tasks.cancel_scope.cancel()
 
     def initialized(self, connection: Connection, live: Live) -> None:
         """Announce changes to a client of the earlier era, if the source reports changes."""
-        if self._offers.watched is not None:
+        if "changes" in self._source.features:
             live.announcer.add(connection)
 
     def roots_changed(self, request: Request) -> None:
@@ -387,10 +385,10 @@ class Answering:
         return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, name), work)
 
     async def _list_resources(self, request: Request, _: Live) -> Wire:
-        return {"resources": list(await self._listed(request, _given(self._offers.resources).resources))}
+        return {"resources": list(await self._listed(request, self._source.resources))}
 
     async def _list_templates(self, request: Request, _: Live) -> Wire:
-        return {"resourceTemplates": list(await self._listed(request, _given(self._offers.resources).templates))}
+        return {"resourceTemplates": list(await self._listed(request, self._source.templates))}
 
     async def _read_resource(self, request: Request, live: Live) -> Wire:
         line, carried = self._begun(request)
@@ -398,15 +396,14 @@ class Answering:
 
         async def work(ask: Ask) -> Wire:
             read = Read(uri=uri, ask=ask, **carried)
-            source = _given(self._offers.resources)
-            reading = self._run(partial(settled, read, source.read, modern=line.modern))
+            reading = self._run(partial(settled, read, self._source.read, modern=line.modern))
             contents = await or_refused(reading, modern=line.modern, uri=uri)
             return contents_to_wire(contents, uri, modern=line.modern)
 
         return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, uri), work)
 
     async def _list_prompts(self, request: Request, _: Live) -> Wire:
-        return {"prompts": list(await self._listed(request, _given(self._offers.prompts).prompts))}
+        return {"prompts": list(await self._listed(request, self._source.prompts))}
 
     async def _get_prompt(self, request: Request, live: Live) -> Wire:
         line, carried = self._begun(request)
@@ -415,8 +412,7 @@ class Answering:
 
         async def work(ask: Ask) -> Wire:
             asked = PromptRequest(name=name, arguments=arguments, ask=ask, **carried)
-            source = _given(self._offers.prompts)
-            getting = self._run(partial(settled, asked, source.prompt, modern=line.modern))
+            getting = self._run(partial(settled, asked, self._source.prompt, modern=line.modern))
             prompt = await or_refused(getting, modern=line.modern)
             return prompt_to_wire(prompt, modern=line.modern)
 
@@ -432,8 +428,7 @@ class Answering:
             ask=line.ask,
             **carried,
         )
-        source = _given(self._offers.completion)
-        found = await or_refused(self._run(partial(source.complete, complete)), modern=line.modern)
+        found = await or_refused(self._run(partial(self._source.complete, complete)), modern=line.modern)
         return {"completion": {"values": [], **found}}
 
     async def _listen(self, request: Request, live: Live) -> Wire:
@@ -464,7 +459,7 @@ class Answering:
         if id(connection) not in self._levels:
             connection.exit_stack.callback(self._forget_level, connection)
         self._levels[id(connection)] = connection.log_level = level
-        await or_refused(_given(self._offers.log).set_log_level(most_talkative(self._levels.values())), modern=False)
+        await or_refused(self._source.set_log_level(most_talkative(self._levels.values())), modern=False)
         return {}
 
     def _forget_level(self, connection: Connection) -> None:
@@ -472,7 +467,7 @@ class Answering:
 
     def _require(self, request: Request, ability: str) -> None:
         """Raise `RefusedRequest` for a method of an ability that every server behind is known to lack."""
-        if ability not in self._offers.capabilities():
+        if ability not in served_capabilities(self._source):
             raise unknown_method(request.method)
 
     async def _listed(self, request: Request, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
@@ -523,11 +518,6 @@ def _refuse_cursor(request: Request) -> None:
         raise refusal(InvalidArguments("there is one page, and it has no cursor"), modern=True)
 
 
-def _given(part: ResultT | None) -> ResultT:
-    assert part is not None, "a handler is registered only where the source offers what it is for"
-    return part
-
-
 def user_name() -> str:
     """Return the operating system's user name of this process; a number where it has none, as in many containers."""
     # Like `getpass.getuser`, whose import would add some milliseconds to every start.
@@ -542,8 +532,9 @@ def user_name() -> str:
         return str(os.getuid())
 
 
-def envelope_of(identity: Identity, offers: Offers) -> Envelope:
-    return Envelope(identity.name, identity.version, identity.spoken, offers.capabilities)
+def envelope_of(profile: "Profile") -> Envelope:
+    identity = profile.identity
+    return Envelope(identity.name, identity.version, identity.spoken, lambda: served_capabilities(profile.source))
 
 
 class Presentation:
@@ -553,9 +544,8 @@ class Presentation:
     """
 
     def __init__(self, profile: Profile) -> None:
-        offers = offers_of(profile.source)
-        self._envelope = envelope_of(profile.identity, offers)
-        self._answering = Answering(profile.source, offers, lambda _: ANONYMOUS, Activity())
+        self._envelope = envelope_of(profile)
+        self._answering = Answering(profile.source, lambda _: ANONYMOUS, Activity())
 
     def introduction(self, version: str) -> Message:
         """Return the result of `initialize` for a handshake revision, of `server/discover` for a later one."""

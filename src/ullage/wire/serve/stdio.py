@@ -46,7 +46,7 @@ from ..jsonrpc import (
     is_decimal,
     is_large,
 )
-from .mcp_content import Envelope, offers_of
+from .mcp_content import Envelope
 from .requests import (
     Connection,
     RefusedRequest,
@@ -459,15 +459,14 @@ async def serve_descriptors(  # noqa: PLR0913 - `serve_stdio` in its parts
 ) -> None:
     """Serve one client on two descriptors, which stay open."""
     activity, shutdown, output = Activity(), shutdown or Shutdown(), Output(writer)
-    offers = offers_of(profile.source)
-    answering = Answering(profile.source, offers, who_calls, activity)
+    answering = Answering(profile.source, who_calls, activity)
     answering.when_met = profile.when_met
     answering.when_roots_changed = profile.when_roots_changed
     answering.tracer = profile.tracer
     async with answering.live() as live:
         core = Core(
             answering=answering,
-            envelope=envelope_of(profile.identity, offers),
+            envelope=envelope_of(profile),
             live=live,
             output=output,
             is_ending=shutdown.told.is_set,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ullage.errors import SignInNeeded, SourceFailed, UllageError
-from ullage.gateway import Introduction
+from ullage.tool import Introduction
 
 __all__ = [
     "Admission",

@@ -20,7 +20,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ullage.errors import ProtocolError, SourceFailed, UllageError
-from ullage.gateway import Introduction, Server
+from ullage.options import Server
 from ullage.tool import (
     Asked,
     Call,
@@ -29,6 +29,7 @@ from ullage.tool import (
     Complete,
     Contents,
     Era,
+    Introduction,
     JsonObject,
     Listener,
     Listing,
@@ -36,21 +37,22 @@ from ullage.tool import (
     PromptRequest,
     Read,
     Reply,
+    ToolSource,
 )
 
-from ..upstream import ChildEnvironment, Unsent, era_of, open_upstream
+from ..upstream import ChildEnvironment, ServerConnection, Unsent, era_of, open_upstream
 from .health import Bounds, Health
-from .server_pool import Connected, Opener, Pool, Surroundings, Work
+from .server_pool import Opener, Pool, Surroundings, Work
 
 __all__ = ["Host", "Supervised"]
 
 Result = TypeVar("Result")
-Request = Callable[[Connected], Awaitable[Result]]
+Request = Callable[[ServerConnection], Awaitable[Result]]
 
 _AFTER_RESTART = (Change("tools"), Change("resources"), Change("prompts"))
 
 
-class Supervised:
+class Supervised(ToolSource):
     """One configured server, started on first use."""
 
     def __init__(self, server: Server, surroundings: Surroundings) -> None:
@@ -157,14 +159,14 @@ class Supervised:
         self._log_level = level
         await self._of_others(None, lambda upstream: upstream.set_log_level(level))
 
-    async def _of_others(self, done: Connected | None, request: Request[None]) -> None:
+    async def _of_others(self, done: ServerConnection | None, request: Request[None]) -> None:
         """Send a request on every open connection but one, concurrently; a failure is noted and affects no other."""
         async with anyio.create_task_group() as tasks:
             for upstream in self._pool.live():
                 if upstream is not done:
                     tasks.start_soon(self._attempt, upstream, request)
 
-    async def _attempt(self, upstream: Connected, request: Request[None]) -> None:
+    async def _attempt(self, upstream: ServerConnection, request: Request[None]) -> None:
         try:
             await request(upstream)
         except UllageError as error:
@@ -186,7 +188,7 @@ class Supervised:
             except Exception as error:  # noqa: BLE001 - a listener's bug must not end the connection that notified it
                 self._pool.record.note(f"internal error in a listener: {type(error).__name__}")
 
-    def connected(self, upstream: Connected, *, again: bool) -> None:
+    def connected(self, upstream: ServerConnection, *, again: bool) -> None:
         self._capabilities = upstream.capabilities
         self.starts += 1
         upstream.watch(self._tell)
@@ -195,7 +197,7 @@ class Supervised:
         for change in _AFTER_RESTART if again else ():
             self._tell(change)
 
-    async def _restore(self, upstream: Connected) -> None:
+    async def _restore(self, upstream: ServerConnection) -> None:
         """Repeat subscriptions and the log level on a new connection."""
         level = self._log_level
         with anyio.move_on_after(self.server.start_timeout):
@@ -243,7 +245,7 @@ def _declared(asked: Asked) -> ClientDeclaration | None:
     return None if asked.era is None else ClientDeclaration(info=asked.client_info, capabilities=asked.capabilities)
 
 
-async def _subscribed(upstream: Connected, uri: str) -> Connected:
+async def _subscribed(upstream: ServerConnection, uri: str) -> ServerConnection:
     await upstream.subscribe(uri)
     return upstream
 

@@ -22,24 +22,16 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from ullage.errors import DeadlinePassed, SignInNeeded, SourceFailed, UllageError, Unavailable
-from ullage.gateway import Introduction, Server
+from ullage.gateway import Server
 from ullage.tool import (
     ClientDeclaration,
-    CompletionSource,
     Era,
-    JsonObject,
-    PromptSource,
-    ResourceSource,
-    Subscribed,
-    ToolSource,
-    Watched,
 )
 
-from ..upstream import ChildEnvironment, Stillborn, Unsent, era_of
+from ..upstream import ChildEnvironment, ServerConnection, Stillborn, Unsent, era_of
 from .health import Bounds, Health, Record
 
 __all__ = [
-    "Connected",
     "Connection",
     "ConnectionWatcher",
     "Holder",
@@ -58,41 +50,10 @@ _CALL_AGAIN = "call again: a new connection is opened"
 _LOOK = "run `ullage doctor` to see what is wrong with it"
 
 
-class Connected(ToolSource, ResourceSource, PromptSource, CompletionSource, Subscribed, Watched, Protocol):
-    """An open connection, as used here; a request raises `Unsent` where it never reached the server."""
-
-    @property
-    def introduction(self) -> Introduction: ...
-
-    @property
-    def capabilities(self) -> JsonObject: ...
-
-    @property
-    def protocol_version(self) -> str: ...
-
-    @property
-    def process_id(self) -> int | None: ...
-
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-
-    def stderr_tail(self) -> str: ...
-
-    async def ended(self) -> str:
-        """Wait until the connection is lost, and return the reason; may be cancelled and awaited again."""
-        ...
-
-    async def set_log_level(self, level: str) -> None: ...
-
-    def tell_roots_changed(self) -> None:
-        """Notify the server that its client works in other folders."""
-        ...
-
-
 class Opener(Protocol):
     def __call__(
         self, server: Server, *, environment: Mapping[str, str], era: Era | None, client: ClientDeclaration | None
-    ) -> AbstractAsyncContextManager[Connected]:
+    ) -> AbstractAsyncContextManager[ServerConnection]:
         """Open a connection in this era if the server supports it, and declare this client to the server.
 
         With `era` None any era is used.
@@ -103,7 +64,7 @@ class Opener(Protocol):
 class ConnectionWatcher(Protocol):
     """Receives a connection's changes of state."""
 
-    def ready(self, connection: "Connection", upstream: Connected) -> None: ...
+    def ready(self, connection: "Connection", upstream: ServerConnection) -> None: ...
 
     def gone(self, connection: "Connection") -> None:
         """Called once, as soon as the connection is unusable; its process may still be ending."""
@@ -140,7 +101,7 @@ class Connection:
         other."""
         self.began = clock()
         self.ready_at: float | None = None
-        self.upstream: Connected | None = None
+        self.upstream: ServerConnection | None = None
         """None while it is being opened, and when it is gone."""
         self.failure: UllageError | None = None
         """Why it is gone; None if it was closed on purpose."""
@@ -182,13 +143,13 @@ class Connection:
                 whole.deadline = anyio.current_time() + self._bounds.stopping
         self._leave(self._hung() if whole.cancelled_caught else None)
 
-    def _become_ready(self, upstream: Connected) -> None:
+    def _become_ready(self, upstream: ServerConnection) -> None:
         self.ready_at = self.used_at = self._clock()
         self.upstream = upstream
         self._watcher.ready(self, upstream)
         self._settled.set()
 
-    async def _until_ended(self, upstream: Connected) -> SourceFailed | None:
+    async def _until_ended(self, upstream: ServerConnection) -> SourceFailed | None:
         """Return why the connection died; None if it was stopped or idle."""
         while not self.is_gone and not self._is_idle():
             with anyio.CancelScope(deadline=anyio.current_time() + self._idle_seconds_left()) as self._alive:
@@ -271,7 +232,7 @@ class Connection:
         """Return the end of the server's standard error; empty where the connection is not open."""
         return "" if self.upstream is None else self.upstream.stderr_tail()
 
-    async def over(self, request: Callable[[Connected], Awaitable[Result]]) -> Result:
+    async def over(self, request: Callable[[ServerConnection], Awaitable[Result]]) -> Result:
         """Send a request over the connection, which must be open."""
         if self.upstream is None:
             raise Unsent(f"the connection to server `{self._server.name}` is gone", suggestion=_CALL_AGAIN)
@@ -319,7 +280,7 @@ class Surroundings:
 
 
 class PoolWatcher(Protocol):
-    def connected(self, upstream: Connected, *, again: bool) -> None:
+    def connected(self, upstream: ServerConnection, *, again: bool) -> None:
         """Called when a connection is open;
 
         `again` if an earlier one is gone, so that the offered tools may have changed.
@@ -359,7 +320,7 @@ class Pool:
         connection = self._held_by(_EVERYBODY if self.server.shared else holder, era)
         return None if connection is None or connection.upstream is None or self.is_closed else connection
 
-    def live(self) -> list[Connected]:
+    def live(self) -> list[ServerConnection]:
         """Return the open connections, newest first."""
         return [one.upstream for one in reversed(self._connections) if one.upstream is not None]
 
@@ -577,9 +538,9 @@ class Pool:
     def _forgive(self) -> None:
         self.record.forgive([one.ready_at for one in self._connections if one.upstream and one.ready_at is not None])
 
-    def ready(self, connection: Connection, upstream: Connected) -> None:
+    def ready(self, connection: Connection, upstream: ServerConnection) -> None:
         self.record.start_seconds = connection.used_at - connection.began
-        self.record.introduction = upstream.introduction
+        self.record.introduction = upstream.introduction()
         self.record.protocol = upstream.protocol_version
         self._note_era(connection, era_of(upstream.protocol_version))
         again, self._lost_one = self._lost_one, False
@@ -681,5 +642,5 @@ def _slot(holder: Holder, era: Era | None) -> Slot:
     return ((holder[0], "") if era == "stateless" else holder), era
 
 
-def _tail_of(upstream: Connected) -> str:
+def _tail_of(upstream: ServerConnection) -> str:
     return upstream.stderr_tail()[-_TAIL_CHARACTERS:]

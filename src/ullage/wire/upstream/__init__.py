@@ -2,11 +2,12 @@
 
 from .child_env import ChildEnvironment, WithheldVariables, redacted, secrets_of
 from .rpc_peer import Unsent
-from .server_connection import era_of
+from .server_connection import ServerConnection, era_of
 from .upstream import Stillborn, Upstream, open_upstream
 
 __all__ = [
     "ChildEnvironment",
+    "ServerConnection",
     "Stillborn",
     "Unsent",
     "Upstream",

@@ -16,11 +16,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
-from ullage.gateway import Introduction
 from ullage.json_size import is_larger
 from ullage.tool import (
     Block,
     Contents,
+    Introduction,
     Json,
     JsonObject,
     Listing,

@@ -14,6 +14,7 @@ never an error.
 
 import asyncio
 import math
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ import anyio.to_thread
 
 from ullage import __version__
 from ullage.errors import ProtocolError, SourceFailed, UllageError, Unavailable
-from ullage.gateway import Introduction, Server
+from ullage.gateway import Server
 from ullage.tool import (
     Asked,
     Call,
@@ -33,6 +34,7 @@ from ullage.tool import (
     Complete,
     Contents,
     Era,
+    Introduction,
     Json,
     JsonObject,
     Listener,
@@ -42,6 +44,7 @@ from ullage.tool import (
     Read,
     Reply,
     Tool,
+    ToolSource,
 )
 from ullage.tracing import Span, child_span, trace_fields
 
@@ -419,7 +422,43 @@ class Connection(Channel, Protocol):
         ...
 
 
-class Upstream:
+class ServerConnection(ToolSource):
+    """Base class of an open connection to a server. A request raises `Unsent` where it never reached the server."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def introduction(self) -> Introduction: ...
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> JsonObject: ...
+
+    @property
+    @abstractmethod
+    def protocol_version(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def process_id(self) -> int | None: ...
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[str, ...]: ...
+
+    @abstractmethod
+    def stderr_tail(self) -> str: ...
+
+    @abstractmethod
+    async def ended(self) -> str:
+        """Wait until the connection is lost, and return the reason; may be cancelled and awaited again."""
+
+    @abstractmethod
+    def tell_roots_changed(self) -> None:
+        """Notify the server that its client works in other folders."""
+
+
+class Upstream(ServerConnection):
     """An open connection to a server."""
 
     def __init__(
@@ -447,7 +486,6 @@ class Upstream:
         routing.roots.remind = lambda: peer.notify("notifications/roots/list_changed")
         self._listening.start()
 
-    @property
     def introduction(self) -> Introduction:
         return self._agreement.introduction
 
