@@ -11,7 +11,19 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from store.databases import ENGINES, fresh_place, opened
-from ullage.ledger import GROUPS, Entry, Group, ModelUse, Recording, Report, read_entries, usage_report
+from ullage.ledger import (
+    GROUPS,
+    Entry,
+    Group,
+    Latency,
+    ModelUse,
+    Recording,
+    Report,
+    latencies,
+    ledger_revision,
+    read_entries,
+    usage_report,
+)
 from ullage.ledger.prune import prune
 from ullage.ledger.rows import write_entries
 from ullage.models import Price, Usage
@@ -215,3 +227,39 @@ def test_recording_prunes_by_itself(database: Database, monkeypatch: pytest.Monk
     recording.flush()
     recording.stop()
     assert len(list(read_entries(database))) <= 1
+
+
+def test_latencies_are_percentiles_of_one_principals_rows(database: Database):
+    results = [
+        Entry(
+            time=START + timedelta(minutes=number), kind="result", principal="ada", session="s", server="shop",
+            tool=f"t{number % 2}", tokens=1, milliseconds=float(number),
+        )
+        for number in range(1, 101)
+    ]  # fmt: skip
+    others = [replace(results[0], principal="bob", milliseconds=9999.0), replace(results[0], milliseconds=None)]
+    timed = [call(number, milliseconds=float(number)) for number in (3, 1, 2)]
+    write(database, *results, *others, *timed, call(9, milliseconds=None))
+    even, odd = Latency(timed=50, median=50.0, p95=96.0), Latency(timed=50, median=49.0, p95=95.0)
+    assert latencies(database, by="tool", principal="ada") == {"t0": even, "t1": odd}
+    assert latencies(database, by="server", principal="ada") == {"shop": Latency(timed=100, median=50.0, p95=95.0)}
+    assert latencies(database, by="model") == {"gpt-5.2-codex": Latency(timed=3, median=2.0, p95=3.0)}
+    since, until = START + timedelta(minutes=11), START + timedelta(minutes=21)
+    assert latencies(database, by="server", since=since, until=until) == {
+        "shop": Latency(timed=10, median=15.0, p95=20.0)
+    }
+    assert latencies(database, by="tool", principal="eve") == {}
+
+
+def test_a_revision_changes_with_the_rows_of_its_principal_only(database: Database):
+    now = START + timedelta(days=2)
+    before = ledger_revision(database, principal="ada", now=now)
+    write(database, call(1, principal="bob"))
+    assert ledger_revision(database, principal="ada", now=now) == before
+    write(database, call(2, key="one", dollars=None))
+    priced = ledger_revision(database, principal="ada", now=now)
+    assert priced != before
+    more = ModelUse(usage=Usage(input=1002, output=100), dollars=Decimal(1), key="one", source="proxy")
+    write(database, replace(call(2), use=more))
+    assert ledger_revision(database, principal="ada", now=now) != priced
+    assert ledger_revision(database, principal="ada", now=now + timedelta(days=40)) == before

@@ -5,8 +5,10 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -16,17 +18,24 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
+from cli.talks import HEADER, turns
+from cli.talks import compaction as talk_compaction
+from clients.files import written
 from dashboard_example import entries, fill, fill_month, servers
 from ullage.app.build_dashboard import RunningServer, announce_server, build_dashboard, running_servers
 from ullage.app.build_gateway import Gateway, open_gateway
+from ullage.app.count_text import meter
+from ullage.app.import_logs import import_logs
+from ullage.cli import main
 from ullage.config import Flags, Places, load
 from ullage.errors import Denied, Unavailable, UnknownResource
 from ullage.ledger import Entry, read_entries
+from ullage.models import Usage
 from ullage.store import Database
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Json
 from ullage.web import Dashboard, SignIns, UsageFigures, Viewer
-from ullage.wire import Address, Identity, Profile, Tokens, http_app, single
+from ullage.wire import Address, Identity, Profile, Tokens, http_app, single, user_name
 from upstreams import scripted, settle_in, tool, users_file, write_toml
 
 pytestmark = pytest.mark.requirement("U:dashboard")
@@ -63,10 +72,11 @@ class FewFacts:
     async def approvals(self) -> dict[str, Json]:
         return {"files": [{"path": "/secret/place"}], "definitions": {}}
 
-    async def health(self, *, with_errors: bool) -> dict[str, Json]:
-        return {"error": "a path and a reason" if with_errors else None}
+    async def health(self, *, is_operator: bool) -> dict[str, Json]:
+        return {"error": "a path and a reason" if is_operator else None}
 
-    def revision(self) -> str:
+    def revision(self, *, is_operator: bool) -> str:
+        del is_operator
         return "1"
 
 
@@ -644,6 +654,96 @@ def test_a_running_server_is_found_by_its_user_and_gives_codes(tmp_path: Path):
         assert not path.with_name("1-1.json").exists()
     assert running_servers(places) == []
     assert RunningServer("http://127.0.0.1:9/", "k").url == "http://127.0.0.1:9/"
+
+
+def pi_session(path: Path, *, compaction: bool) -> Path:
+    """A session of pi with a compaction after its third call, and a call of a subagent beside it."""
+    lines = turns(3, size=3_000)
+    if compaction:
+        lines += [talk_compaction(90_000)]
+    lines += turns(3, start=10, size=100)
+    return written(path, HEADER, *lines)
+
+
+@pytest.mark.anyio
+async def test_compactions_are_taken_from_the_session_file_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    settle_in(tmp_path, monkeypatch)
+    file = tmp_path / "home" / ".pi" / "agent" / "sessions" / "w" / "2026-11-15_s1.jsonl"
+    file.parent.mkdir(parents=True)
+    pi_session(file, compaction=True)
+    async with opened(tmp_path) as gateway:
+        assert gateway.database is not None
+        import_logs(gateway.database, os.environ, meter().models, principal=user_name())
+        calls = [row for row in read_entries(gateway.database, session="s1") if row.kind == "model"]
+        assert len(calls) == 6
+        aside = replace(calls[2], use=replace(calls[2].use, usage=Usage(input=777, output=1), key="aside"))  # type: ignore[type-var]
+        fill(gateway.database, aside)
+        dashboard = build_dashboard(gateway, tokens=None)
+        assert dashboard.figures is not None
+        window = dashboard.figures.session(user_name(), "s1")
+        others = dashboard.figures.logs
+        assert others is not None
+        assert others.find("s1", "eve") is None
+        assert others.find("", user_name()) is None
+        assert others.find("s2", user_name()) is None
+        points, compactions = window["points"], window["compactions"]
+        assert isinstance(points, list)
+        assert isinstance(compactions, list)
+        inputs = [row.use.usage.input for row in calls if row.use is not None]
+        assert [point["tokens"] for point in points if isinstance(point, dict)] == inputs
+        (one,) = compactions
+        assert isinstance(one, dict)
+        assert (one["before"], one["how"]) == (90_000, "recorded by the program")
+        assert all(point["without"] is None for point in points if isinstance(point, dict))
+
+
+def test_the_command_asks_the_running_gateway_for_a_code_and_starts_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    settle_in(tmp_path, monkeypatch)
+    assert main(["dashboard"]) == 2
+    assert "ullage serve --http" in capsys.readouterr().err
+    assert main(["dashboard", "--url", "http://127.0.0.1:9"]) == 2
+    assert "ULLAGE_TOKEN" in capsys.readouterr().err
+    monkeypatch.setenv("ULLAGE_TOKENS", f"ada:{ADAS}")
+    command = [sys.executable, "-m", "ullage", "serve", "--http", "0", "--sample"]
+    log = tmp_path / "serve.log"
+    with log.open("wb") as file, subprocess.Popen(command, stderr=file, stdin=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not (tmp_path / "home" / "state" / "ullage" / "servers").exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            said: dict[str, Any] = {}
+            while "link" not in said and time.monotonic() < deadline:
+                if main(["dashboard", "--json", "--principal", "ada"]) == 0:
+                    said = json.loads(capsys.readouterr().out)
+            base = str(said["url"]).rstrip("/")
+            assert said["link"] == f"{base}/#{said['code']}"
+            assert main(["dashboard"]) == 0
+            shown = capsys.readouterr().out
+            assert re.search(rf"{base}/#\w{{4}}-\w{{4}}\n", shown)
+            monkeypatch.setenv("ULLAGE_TOKEN", ADAS)
+            assert main(["dashboard", "--url", f"{base}/mcp", "--json"]) == 0
+            remote = json.loads(capsys.readouterr().out)
+            monkeypatch.setenv("ULLAGE_TOKEN", "wrong" * 8)
+            assert main(["dashboard", "--url", base]) == 2
+            assert "wrong" not in capsys.readouterr().err
+            with httpx2.Client(base_url=base, trust_env=False) as client:
+                for code, is_operator in ((said["code"], True), (remote["code"], False)):
+                    assert client.post("/sign-in", json={"code": code}).status_code == 204
+                    assert client.get("/api/me").json()["isOperator"] is is_operator
+                    assert client.get("/api/me").json()["principal"] == "ada"
+                    health = client.get("/api/health").json()
+                    assert ("openCalls" in health) is is_operator
+        finally:
+            process.terminate()
+            process.wait(30)
+    text = log.read_text(encoding="utf-8")
+    assert f"dashboard:    {base}/  (ullage dashboard prints" in text
+    assert "#" not in text.split("dashboard:")[1]
+    assert list((tmp_path / "home" / "state" / "ullage" / "servers").iterdir()) == []
 
 
 def test_the_dashboard_is_loaded_by_nothing_but_serving_over_http():

@@ -24,7 +24,7 @@ from ullage.clients import read_conversations
 from ullage.clients.call_logs import find_logs
 from ullage.config import Places, approve_command, review
 from ullage.errors import InvalidArguments, UllageError, Unavailable
-from ullage.gateway import Entry, View, difference_lines, tool_of
+from ullage.gateway import Entry, Missing, View, difference_lines, tool_of
 from ullage.gateway.poison import find_flags, flag_line
 from ullage.models import Price, price_of
 from ullage.tool import Caller, Json, Tool
@@ -36,7 +36,7 @@ from ullage.web import (
     SignIns,
     UsageFigures,
 )
-from ullage.wire import Address, Tokens, user_name
+from ullage.wire import Address, Health, Tokens, user_name
 from ullage.wire.serve.http_auth import bracketed
 
 from .build_gateway import Gateway, tokens_of
@@ -204,7 +204,7 @@ class _Facts:
             definitions[server.name] = {**report.to_json(), "withheld": changes}
         return {"files": await anyio.to_thread.run_sync(files), "definitions": definitions}
 
-    async def health(self, *, with_errors: bool) -> dict[str, Json]:
+    async def health(self, *, is_operator: bool) -> dict[str, Json]:
         gateway, view = self.gateway, await self.gateway.view()
         known = {one.server: one for one in gateway.health()}
         missing = {one.server: one for one in view.missing}
@@ -215,44 +215,51 @@ class _Facts:
                 "name": server.name,
                 "state": "disabled" if server.disabled else "idle" if one is None else one.state,
                 "hasTools": absent is None,
+                "protocol": None if one is None else one.protocol,
             }
-            if one is not None:
-                said |= {
-                    "protocol": one.protocol,
-                    "connections": one.connections,
-                    "calls": one.calls,
-                    "openCalls": one.open_calls,
-                    "failures": one.failures,
-                    "startSeconds": one.start_seconds,
-                    "retrySeconds": one.retry_in,
-                }
-            if with_errors:
-                reason = None if absent is None else absent.reason
-                said |= {"error": (None if one is None else one.last_error) or reason}
-                said |= {
-                    "suggestion": (None if one is None else one.suggestion) or (absent.command if absent else None)
-                }
-                said |= {"notes": list[Json](one.notes if one is not None else ())}
+            if is_operator:
+                said |= _troubles(one, absent)
             servers.append(said)
-        error = gateway.store_error
-        return {
+        found: dict[str, Json] = {
             "version": __version__,
-            "started": self.started.isoformat(timespec="seconds"),
-            "openCalls": len(gateway.open_calls),
-            "store": {
-                "isUsable": error is None,
-                "kind": gateway.settings.store.partition(":")[0].partition("+")[0],
-                "error": error.message if error is not None and with_errors else None,
-            },
+            "isUsable": gateway.store_error is None,
             "servers": servers,
             "databases": [one.name for one in gateway.settings.databases],
             "folders": [one.name for one in gateway.settings.retrieves],
         }
+        if is_operator:
+            error, recording = gateway.store_error, gateway.recording
+            found |= {
+                "started": self.started.isoformat(timespec="seconds"),
+                "openCalls": len(gateway.open_calls),
+                "storeKind": gateway.settings.store.partition(":")[0].partition("+")[0],
+                "storeError": (None if error is None else error.message) or (recording.problem if recording else None),
+                "lostEntries": None if recording is None else recording.lost,
+            }
+        return found
 
-    def revision(self) -> str:
-        states = [(one.server, one.state, one.calls, one.open_calls, one.failures) for one in self.gateway.health()]
-        pending = [str(one.path) for one in self.gateway.loaded.pending]
-        return f"{states}{pending}{self.gateway.merge.known.revision}{self.gateway.store_error is None}"
+    def revision(self, *, is_operator: bool) -> str:
+        states = [(one.server, one.state) for one in self.gateway.health()]
+        said = f"{states}{self.gateway.merge.known.revision}{self.gateway.store_error is None}"
+        if is_operator:
+            calls = [(one.calls, one.open_calls, one.failures) for one in self.gateway.health()]
+            said += f"{calls}{[str(one.path) for one in self.gateway.loaded.pending]}"
+        return said
+
+
+def _troubles(one: Health | None, absent: Missing | None) -> dict[str, Json]:
+    """Return what only the operator sees of a server: calls of all principals, and errors, which may name files."""
+    found: dict[str, Json] = {
+        "calls": 0 if one is None else one.calls,
+        "openCalls": 0 if one is None else one.open_calls,
+        "failures": 0 if one is None else one.failures,
+        "startSeconds": None if one is None else one.start_seconds,
+        "error": None if one is None else one.last_error,
+        "suggestion": None if one is None else one.suggestion,
+    }
+    if found["error"] is None and absent is not None:
+        found |= {"error": absent.reason, "suggestion": absent.command or None}
+    return found
 
 
 def _withheld(report: Mapping[str, Json]) -> list[dict[str, Json]]:

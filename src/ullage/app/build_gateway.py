@@ -507,6 +507,8 @@ class Gateway:
     """Records a span of each request; None to record none."""
     store_error: StoreFailed | None = None
     """Why this session is not stored; None where it is."""
+    recording: Recording | None = None
+    """Writes the ledger; None without a store."""
     tables: HeldTables = field(default_factory=HeldTables)
     open_calls: OpenCalls = field(default_factory=OpenCalls)
     when_adopted: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
@@ -757,7 +759,7 @@ async def open_gateway(  # noqa: PLR0913
             )
             gateway = _build(loaded, ground, tasks)
             gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address
-            gateway.tracer = tracer
+            gateway.tracer, gateway.recording = tracer, recording
             await gateway.surfaces.load(
                 find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
             )

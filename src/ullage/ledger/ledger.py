@@ -321,12 +321,15 @@ def _total(entries: int, tokens: int, saved: int | None, errors: int, millisecon
     )
 
 
+_COMPARED = 50_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """How long the model calls of a model, or the results of a server or tool, took."""
 
     timed: int
-    """Number of calls with a known time; those read from logs have none."""
+    """Number of calls that were compared."""
     median: float
     """Milliseconds."""
     p95: float
@@ -343,7 +346,8 @@ def latencies(
 ) -> dict[str, Latency]:
     """Return the latencies by name, from the rows: of model calls by model, of tool results by server or tool.
 
-    `principal` limits them to one principal's rows.
+    The latest 50,000 rows with a known time are compared; calls that were read from logs have none. `principal` limits
+    them to one principal's rows.
     """
     conditions, values = _within(since, until)
     table = "ullage_model_calls" if by == "model" else "ullage_entries"
@@ -353,10 +357,12 @@ def latencies(
         conditions, values["principal"] = [*conditions, "p.principal = :principal"], principal
     query = (
         "SELECT name, MAX(n), MIN(CASE WHEN 2 * place >= n THEN ms END), MIN(CASE WHEN 20 * place >= 19 * n THEN ms "
-        f"END) FROM (SELECT u.{by} AS name, c.milliseconds AS ms, COUNT(*) OVER (PARTITION BY u.{by}) AS n, "
-        f"ROW_NUMBER() OVER (PARTITION BY u.{by} ORDER BY c.milliseconds) AS place FROM {table} c "
+        "END) FROM (SELECT name, ms, COUNT(*) OVER (PARTITION BY name) AS n, "
+        "ROW_NUMBER() OVER (PARTITION BY name ORDER BY ms) AS place FROM "
+        f"(SELECT u.{by} AS name, c.milliseconds AS ms FROM {table} c "
         "JOIN ullage_sessions s ON s.id = c.session JOIN ullage_parties p ON p.id = s.party "
-        f"JOIN ullage_subjects u ON u.id = c.subject WHERE {' AND '.join(conditions)}) t GROUP BY name"
+        f"JOIN ullage_subjects u ON u.id = c.subject WHERE {' AND '.join(conditions)} "
+        f"ORDER BY c.time DESC LIMIT {_COMPARED}) latest) t GROUP BY name"
     )
     rows = database.read(lambda connection: connection.execute(query, values).all())
     return {name: Latency(timed=int(timed), median=float(median), p95=float(p95)) for name, timed, median, p95 in rows}

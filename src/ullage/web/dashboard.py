@@ -77,12 +77,13 @@ class GatewayFacts(Protocol):
         """Return what waits for the user's approval, with the command for each."""
         ...
 
-    async def health(self, *, with_errors: bool) -> dict[str, Json]:
-        """Return the state of the store and of every server; their errors only with `with_errors`."""
+    async def health(self, *, is_operator: bool) -> dict[str, Json]:
+        """Return the state of the store and of every server; calls of all principals, and errors, for the operator
+        only."""
         ...
 
-    def revision(self) -> str:
-        """Return a text that changes with the state of a server or with the catalogue."""
+    def revision(self, *, is_operator: bool) -> str:
+        """Return a text that changes with what the viewer sees of the servers and the catalogue."""
         ...
 
 
@@ -255,7 +256,7 @@ class Dashboard:
         return {"visible": True, **await self.facts.approvals()}
 
     async def _health(self, _: Request, viewer: Viewer) -> Mapping[str, Json]:
-        return await self.facts.health(with_errors=viewer.is_operator)
+        return await self.facts.health(is_operator=viewer.is_operator)
 
     async def _changes(self, _: Request, viewer: Viewer) -> Mapping[str, Json]:
         """Return a text that changes whenever a figure or a state does, for pages to poll."""
@@ -263,7 +264,7 @@ class Dashboard:
         if self.figures is not None:
             database = self.figures.database
             rows = await run_in_threadpool(ledger_revision, database, principal=viewer.principal, now=self.now())
-        text = f"{rows}{self.facts.revision()}"
+        text = f"{rows}{self.facts.revision(is_operator=viewer.is_operator)}"
         return {"revision": sha256(text.encode()).hexdigest()[:16]}
 
     async def _me(self, _: Request, viewer: Viewer) -> Mapping[str, Json]:

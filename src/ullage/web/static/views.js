@@ -343,7 +343,8 @@ async function models(get) {
       { title: "p95", number: true, cell: (row) => duration(row.p95Ms) },
       { title: "Errors", number: true, cell: (row) => (row.errors ? count(row.errors) : "–") },
     ], rows),
-    untimed ? h("p", { class: "muted" }, `Latency is of timed calls; ${plural(untimed, "call")} from logs have no time.`) : null),
+    untimed ? h("p", { class: "muted" },
+      "Latency is of calls with a known time, the latest 50,000 at most. Calls that were read from logs have none.") : null),
   ];
 }
 
@@ -443,24 +444,29 @@ async function health(get) {
   const found = await get("health");
   const running = found.servers.filter((one) => one.state === "ready").length;
   const failing = found.servers.filter((one) => BAD.has(one.state)).length;
+  const isOperator = found.openCalls !== undefined;
+  const stored = found.lostEntries ? `${plural(found.lostEntries, "entry", "entries")} of the ledger lost` : found.storeKind;
   return [
     h("dl", { class: "stats" },
-      stat("Store", found.store.isUsable ? "usable" : "not usable",
-        found.store.error ? visible(found.store.error) : found.store.kind, found.store.isUsable ? "" : "bad"),
+      stat("Store", found.isUsable ? "usable" : "not usable", found.storeError ? visible(found.storeError) : stored ?? "",
+        found.isUsable && !found.lostEntries ? "" : "bad"),
       stat("Servers running", [count(running), h("small", {}, ` of ${count(found.servers.length)}`)],
         failing ? `${plural(failing, "server")} failing` : "they start when they are first used", failing ? "bad" : ""),
-      stat("Open calls", count(found.openCalls), "at this moment"),
-      stat("Ullage", found.version, ["since ", when(found.started)])),
+      isOperator ? stat("Open calls", count(found.openCalls), "of all clients, at this moment") : null,
+      stat("Ullage", found.version, found.started ? ["since ", when(found.started)] : "")),
     found.servers.length
       ? card("Servers", null, table("Servers", [
           { title: "Server", cell: (row) => [name(row.name), state(row.state)] },
-          { title: "Calls", number: true, cell: (row) => count(row.calls ?? 0) },
-          { title: "Open", number: true, cell: (row) => count(row.openCalls ?? 0) },
-          { title: "Failures", number: true, cell: (row) => count(row.failures ?? 0) },
-          { title: "Last start", number: true, cell: (row) => duration(row.startSeconds == null ? null : row.startSeconds * 1000) },
+          ...(isOperator ? [
+            { title: "Calls", number: true, cell: (row) => count(row.calls) },
+            { title: "Open", number: true, cell: (row) => count(row.openCalls) },
+            { title: "Failures", number: true, cell: (row) => count(row.failures) },
+            { title: "Last start", number: true,
+              cell: (row) => duration(row.startSeconds === null ? null : row.startSeconds * 1000) },
+          ] : []),
           { title: "Protocol", cell: (row) => row.protocol ?? "–" },
-          { title: "Last error", cell: (row) => (row.error
-            ? [h("bdi", {}, visible(row.error)), row.suggestion ? h("small", {}, visible(row.suggestion)) : null] : "–") },
+          ...(isOperator ? [{ title: "Last error", cell: (row) => (row.error
+            ? [h("bdi", {}, visible(row.error)), row.suggestion ? h("small", {}, visible(row.suggestion)) : null] : "–") }] : []),
         ], found.servers))
       : empty("No server is configured", "Name servers in ullage.toml, or put Ullage in front of a program's own.", "ullage install"),
     found.databases.length || found.folders.length
