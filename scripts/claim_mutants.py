@@ -824,8 +824,8 @@ class ExecutionIndex:
     def sample(self, name: str, options: argparse.Namespace) -> list[tuple[Module, Mutant]]:
         """Mutants of the lines that are nearest to an id, in random order.
 
-        A line belongs to the id it is nearest to. An id that owns too few lines is tried on lines that are nearer to
-        others.
+        A line belongs to the id it is nearest to. An id that owns too few lines is tried on lines that it executes and
+        that are nearer to others.
         """
         own = list[tuple[float, int, Module, Mutant]]()
         shared = list[tuple[float, int, Module, Mutant]]()
@@ -834,8 +834,9 @@ class ExecutionIndex:
                 continue
             for mutant in self.modules[path].mutants.get(function, ()):
                 near = self.near_mutant(path, mutant)
-                if name in near and near[name] >= LEAST * max(near.values()):
-                    kind = own if near[name] == max(near.values()) else shared
+                is_own = name in near and near[name] == max(near.values())
+                if is_own or (self.is_executed(path, mutant) and near.get(name, 0.0) >= LEAST * max(near.values())):
+                    kind = own if is_own else shared
                     kind.append((-near[name], len(kind), self.modules[path], mutant))
         pool = list[tuple[Module, Mutant]]()
         for kind in (own, shared):
@@ -844,6 +845,9 @@ class ExecutionIndex:
             pool += [each[2:] for each in kind[: max(0, wanted)] if each[0] <= LEAST * kind[0][0]]
         random.Random(f"{options.seed} {name}").shuffle(pool)
         return pool[: options.per_id]
+
+    def is_executed(self, path: str, mutant: Mutant) -> bool:
+        return self.line_tests(path, mutant) != 0
 
     def line_tests(self, path: str, mutant: Mutant) -> int:
         return _union(self.lines[path].get(line, 0) for line in mutant.lines)
@@ -854,7 +858,7 @@ class ExecutionIndex:
         Where no claim executes the lines, these are claims that execute the function. The claims of other ids are the
         most specific ones: whether a line that an id passes through is right is for the tests of that line to prove.
         """
-        is_executed = self.line_tests(module.path, mutant) != 0
+        is_executed = self.is_executed(module.path, mutant)
         lines = mutant.lines if is_executed else self.places.get((module.path, mutant.function), [])
         found = {
             test for test, each in self.traced.items() if not each.lines.get(module.path, frozenset()).isdisjoint(lines)

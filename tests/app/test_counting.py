@@ -71,3 +71,14 @@ def test_a_process_that_counts_much_and_ends_begins_with_the_engine(monkeypatch:
     meter_for(1_000)
     meter_for(1_000_000)
     assert made == [True, False]
+
+
+@pytest.mark.requirement("S3:count", "S3:empty", "U:errors")
+@pytest.mark.parametrize(
+    ("text", "kind", "hint"),
+    [(b"", "bytes", "decode bytes first"), (None, "NoneType", "give `text` as str"), (3, "int", "give `text` as str")],
+)
+def test_what_is_no_text_is_refused_and_not_counted_as_nothing(text: Any, kind: str, hint: str):  # noqa: ANN401
+    with pytest.raises(InvalidArguments, match=f"`text` must be a string, not {kind}") as caught:
+        count(text)
+    assert hint in caught.value.suggestion

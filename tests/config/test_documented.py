@@ -70,6 +70,7 @@ def test_every_key_is_explained():
     assert all(f"`{key.name}`" in REFERENCE for key in keys)
 
 
+@pytest.mark.requirement("S1:aggregate")
 def test_every_setting_has_a_key_and_every_key_a_setting():
     assert {key.target for key in GATEWAY} == names(Gateway)
     assert {key.target for key in CLIENT} == names(ClientProfile)
@@ -87,6 +88,7 @@ def test_every_setting_has_a_key_and_every_key_a_setting():
     assert {key.target for key in OWN} == written - {"read_only", "writing", "only"}
 
 
+@pytest.mark.requirement("S4:config")
 def test_every_setting_of_delegating_has_a_key_and_every_key_a_setting():
     assert set(TIMING) == names(Timing) == names(Timeouts)
     known = names(ProviderSettings) | names(Timing)
@@ -100,6 +102,7 @@ def test_every_setting_of_delegating_has_a_key_and_every_key_a_setting():
     assert {"policy", "cut", "budgets", "alerts"} < names(DelegateSettings)
 
 
+@pytest.mark.requirement("S4:config")
 def test_the_defaults_of_delegating_in_the_reference_are_the_defaults():
     for key in PROVIDER:
         if key.target in TIMING:
@@ -110,6 +113,7 @@ def test_the_defaults_of_delegating_in_the_reference_are_the_defaults():
     assert shown["gitignore"] == str(RetrieveSettings(name="x").gitignore).lower()
 
 
+@pytest.mark.requirement("S1:aggregate")
 def test_the_defaults_in_the_reference_are_the_defaults():
     shown = {key.name: key.default.strip("`") for key in (*GATEWAY, *SERVER)}
     gateway, server = Gateway(), Server(name="x", transport="stdio")

@@ -166,6 +166,23 @@ def test_a_default_that_is_a_date_or_a_folder_does_not_count_and_any_other_does(
     assert with_default("12 files") != with_default("13 files")
     assert with_default(1) != with_default(2)
     assert with_default(1) != with_default(True)
+    assert with_default(["2026-11-16", {"day": "2026-11-16"}]) == with_default(["2027-01-01", {"day": "2027-01-01"}])
+    assert with_default(["2026-11-16"]) != with_default("2026-11-16")
+    assert with_default(["a", "b"]) != with_default(["a", "c"])
+    assert with_default({"day": "a"}) != with_default({"day": "b"})
+
+
+@pytest.mark.requirement("U:pin")
+def test_a_definition_nested_beyond_reason_is_compared_exactly():
+    def nested(said: str) -> dict[str, Any]:
+        inner: dict[str, Any] = {"description": said}
+        for _ in range(600):
+            inner = {"items": inner}
+        return {"name": "x", "inputSchema": inner}
+
+    assert fingerprint(nested("a"), HERE) == fingerprint(nested("a"), HERE)
+    assert fingerprint(nested("a"), HERE) != fingerprint(nested("b"), HERE)
+    assert len(fingerprint(nested("a"), HERE)) == len(fingerprint(BUY, HERE))
 
 
 # Every mutation is noticed
