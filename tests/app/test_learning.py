@@ -54,7 +54,7 @@ async def test_a_gateway_ranks_by_what_an_earlier_one_was_used_for_until_that_is
         assert await first(gateway) == "talk__echo"
     async with open_gateway(loaded, environment=os.environ) as gateway:
         assert await first(gateway) == "talk__echo"
-    assert await anyio.to_thread.run_sync(forget_learnt, loaded.settings) == (1, 0)
+    assert await anyio.to_thread.run_sync(forget_learnt, loaded.settings) == (1, 1)
     async with open_gateway(loaded, environment=os.environ) as gateway:
         assert await first(gateway) == "talk__notes"
 

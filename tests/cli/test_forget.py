@@ -37,7 +37,7 @@ def test_what_was_learnt_is_forgotten_at_a_word(store: StoredUses, work: Path, c
 
 def test_where_there_is_nothing_to_forget_that_is_said(work: Path, capsys: pytest.CaptureFixture[str]):
     assert forget(work, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"forgotten": 0}
+    assert json.loads(capsys.readouterr().out) == {"forgotten": 0, "shapes_forgotten": 0}
 
 
 def test_whoever_forgets_searches_for_nothing(store: StoredUses, work: Path, capsys: pytest.CaptureFixture[str]):

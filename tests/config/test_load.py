@@ -84,10 +84,12 @@ def test_flags_come_before_variables_before_the_project_before_the_user(desk: De
         "own.deny": str(user),
         "results.budget": "default",
         "results.encode": "default",
+        "results.ceiling": "default",
         "results.keep_hours": "default",
         "results.keep_megabytes": "default",
         "search.index": "default",
         "search.learn": "default",
+        "search.shapes": "default",
         "store.url": "ULLAGE_STORE",
     }
 
