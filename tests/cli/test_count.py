@@ -12,6 +12,8 @@ from inline_snapshot import snapshot
 from ullage.cli import main
 from ullage.models import CURRENT_MODEL
 
+pytestmark = pytest.mark.requirement("S3:count")
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
