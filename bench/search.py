@@ -49,6 +49,7 @@ def _shown(measure: Callable[[Sequence[Set]], Found], report: Callable[[Found], 
 PARTS: Mapping[str, Part] = {
     "quality": _shown(search_quality.measure, search_quality.report),
     "unseen": _shown(search_unseen.measure, search_unseen.report),
+    "shipped": _shown(search_unseen.measure_shipped, search_unseen.report_shipped),
     "languages": _shown(search_languages.measure, search_languages.report),
     "brief": _shown(search_brief.measure, search_brief.report),
     "shape": _shown(search_shape.measure, search_shape.report),

@@ -7,20 +7,21 @@ gets.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from search_sets import Row
 
-from ullage.gateway.find.find_settings import FindSettings
+from ullage.gateway.find.find_settings import FindSettings, Surroundings
 from ullage.gateway.find.find_source import Find
 from ullage.gateway.find.tool_forms import NAMES
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.tool_view import Entry, Member
+from ullage.gateway.results import ShapeMemory
 from ullage.models import shipped
 from ullage.testing import FakeSource
 from ullage.tokens import Count, Meter
-from ullage.tool import Call, Tool
+from ullage.tool import Call, JsonObject, Tool
 
 __all__ = ["ALSO", "LINE", "NAME", "SIGNATURE", "WHOLE", "Behind", "Reply", "Shown", "behind", "shown_in", "weigh"]
 
@@ -68,15 +69,17 @@ def weigh(text: str) -> Count:
     return _meter().count(text, MODEL)
 
 
-async def behind(tools: Sequence[Row]) -> Behind:
+async def behind(tools: Sequence[Row], *, returns: JsonObject | None = None) -> Behind:
+    """Put tools behind one `Find`; with an `outputSchema`, replies show what they return."""
     servers: dict[str, list[Tool]] = {}
     for row in tools:
-        servers.setdefault(_server(row), []).append(_tool(row))
+        servers.setdefault(_server(row), []).append(replace(_tool(row), output_schema=returns))
     members = [
         Member(name=name, source=FakeSource(offered=tuple(offered)), prefix=name) for name, offered in servers.items()
     ]
     merge = Merge(members, reserved=NAMES)
-    find = Find(merge, _meter(), FindSettings(mode="search", stop_early=False))
+    around = Surroundings(shapes=None if returns is None else ShapeMemory())
+    find = Find(merge, _meter(), FindSettings(mode="search", stop_early=False), around)
     await find.prepare()
     entries = {(entry.server, entry.original): entry for entry in (await merge.view()).entries}
     return Behind(

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,6 +152,15 @@ def test_a_long_definition_is_shown_where_the_search_is_sure_and_pushes_no_name_
     assert number(sure, "name") == 39
     unsure = fit_brief(long, [1.0, 0.98, 0.97, *[0.5] * 37], 1_000)
     assert forms(unsure)[:3] == ["0:signature", "1:signature", "2:signature"]
+
+
+@pytest.mark.requirement("S1:brief", "U:shapes")
+def test_what_the_best_match_returns_takes_neither_its_definition_nor_a_name():
+    scores, short = [1.0, 0.98, 0.97, *[0.5] * 37], (130, 60, 25, 5)
+    without = [candidate("0", short), *MANY[1:]]
+    shown = [replace(candidate("0", (155, 85, 25, 5)), of_returns=25), *MANY[1:]]
+    assert forms(fit_brief(shown, scores, 1_000)) == forms(fit_brief(without, scores, 1_000))
+    assert forms(fit_brief(shown, scores, 1_000))[0] == "0:full"
 
 
 @pytest.mark.requirement("S1:brief")

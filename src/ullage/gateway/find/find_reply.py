@@ -89,7 +89,8 @@ _SURE = 0.6
 _SHORT_DEFINITION = 140
 """Tokens up to which the best match's definition is shown in any case."""
 _USUAL_DEFINITION = 110
-"""Tokens of a definition that count against the room of a brief reply; a longer one takes no room from names."""
+"""Tokens of a definition that count against the room of a brief reply; a longer one, and what the tool returns, take no
+room from names."""
 _RIVAL = 0.1
 """Share from which one of the next `_RIVALS` tools gets a signature, within `_FOR_RIVALS` of the room."""
 _RIVALS = 3
@@ -126,6 +127,8 @@ class Candidate:
     near: bool = True
     """False where the rank carries no information; the tool then gets no more than its name until all others are
     shown."""
+    of_returns: int = 0
+    """Tokens, in its definition, of what it returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +201,10 @@ def fit_brief(candidates: Sequence[Candidate], scores: Sequence[float], room: in
         room: In tokens, for the whole reply; a brief reply uses part of it.
     """
     shares, best = _shares(scores), max(scores)
-    first = candidates[0].definition.cost
+    first, of_returns = candidates[0].definition.cost - candidates[0].of_returns, candidates[0].of_returns
     is_whole = shares[0] >= _SURE or first <= _SHORT_DEFINITION
-    brief = _BRIEF + (max(0, first - _USUAL_DEFINITION) if is_whole or candidates[0].named else 0)
+    beside = max(0, first - _USUAL_DEFINITION) + of_returns
+    brief = _BRIEF + (beside if is_whole or candidates[0].named else 0)
     shown = _Shown(candidates, min(room, brief))
     named = [rank for rank, candidate in enumerate(candidates[:_BEST]) if candidate.named]
     shown.add(named or [0] * is_whole, _Form.DEFINITION)
@@ -579,6 +583,7 @@ def candidate(forms: Forms, about: About, weigh: Weigh, *, baseline: int) -> Can
         name=_piece(forms.name, weigh),
         named=about.named,
         near=about.near,
+        of_returns=weigh(returns).tokens if returns and definition is not forms.definition else 0,
     )
 
 

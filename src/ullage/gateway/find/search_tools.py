@@ -580,7 +580,7 @@ _MANY = 1_000
 """Tools in a view above which it is ranked in a worker thread, as it always is with an encoder."""
 _STAND_INS = 3
 """Most retries of a search: the encoder may fail, then the table, and an index of either may be built meanwhile."""
-_WITH_SHAPES = 8
+_WITH_SHAPES = 4
 """Best ranks that are shown with what they return; beyond these, a line is as useful."""
 _SERVERS = 20
 """Most servers listed in the hint of an empty result."""
