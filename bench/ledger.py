@@ -65,16 +65,13 @@ def _reports(url: str, name: str, place: Path | None) -> None:
 
 
 def _cpu(database: Database) -> float:
-    """Seconds of CPU of this process, and of the backends of PostgreSQL that serve it."""
+    """Seconds of CPU of this process, and of the backend of PostgreSQL that serves it."""
     spent = time.process_time()
     if "postgresql" not in database.place:
         return spent
-    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'ullage'"
-    ticks = 0
-    for (pid,) in database.read(lambda connection: connection.execute(query).all()):
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return spent + ticks / os.sysconf("SC_CLK_TCK")
+    pid = database.read(lambda connection: connection.scalar("SELECT pg_backend_pid()"))
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return spent + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _on_postgresql() -> None:
@@ -89,7 +86,9 @@ def _on_postgresql() -> None:
     with connection:
         connection.execute(f"CREATE SCHEMA {schema}")  # pyright: ignore[reportArgumentType, reportCallIssue]
         try:
-            _reports(f"{POSTGRESQL}?options=-csearch_path%3D{schema}", "PostgreSQL", None)
+            # In one process, since what parallel workers take is not seen.
+            options = f"-csearch_path%3D{schema}%20-cmax_parallel_workers_per_gather%3D0"
+            _reports(f"{POSTGRESQL}?options={options}", "PostgreSQL", None)
         finally:
             connection.execute(f"DROP SCHEMA {schema} CASCADE")  # pyright: ignore[reportArgumentType, reportCallIssue]
 

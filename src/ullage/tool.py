@@ -243,6 +243,8 @@ class Reply:
     json_lists: tuple[str, ...] | None = None
     """For text that must remain valid JSON when shortened: the keys of its lists, in the order in which to shorten
     them. None for any other reply, whose text may be rewritten in a shorter form."""
+    error_code: str | None = None
+    """The code of an error of Ullage's own; None for a server's error."""
 
     @classmethod
     def text(
@@ -273,6 +275,7 @@ class Reply:
             needs=self.needs,
             extension=self.extension,
             json_lists=self.json_lists,
+            error_code=self.error_code,
         )
 
 

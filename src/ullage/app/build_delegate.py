@@ -57,7 +57,7 @@ from ullage.delegate import (
 )
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownHandle
 from ullage.gateway import Vault
-from ullage.ledger import KEEP_DAYS, Entry, ModelUse, Recorder, Recording, Unrecorded
+from ullage.ledger import KEEP_DAYS, AuditEvent, Entry, ModelUse, Recorder, Recording, Unrecorded
 from ullage.messages import Format, Media, read_message, write_messages
 from ullage.store import Database
 from ullage.tokens import Method
@@ -143,6 +143,27 @@ class Ledgering:
     def happened(self, happening: Happening) -> None:
         for attempt in happening.attempts:
             self.recorder.record(_ledgering_entry(happening, attempt))
+        if happening.outcome is not None:
+            answered = happening.attempts[-1]
+            # Of several attempts with one model, the last.
+            failed = {(one.provider, one.model): one for one in happening.attempts if not one.success}
+            failed.pop((answered.provider, answered.model), None)
+            for attempt in failed.values():
+                self.recorder.audit(_fallback(happening, attempt, answered))
+
+
+def _fallback(happening: Happening, failed: Attempt, answered: Attempt) -> AuditEvent:
+    caller, status = happening.caller, "" if failed.status is None else f" (HTTP {failed.status})"
+    return AuditEvent(
+        time=happening.time,
+        kind="fallback",
+        principal=caller.principal,
+        session=caller.session,
+        client=caller.client,
+        server=failed.provider,
+        subject=failed.model,
+        reason=f"{failed.kind}{status}; answered by {answered.provider}:{answered.model}",
+    )
 
 
 def _ledgering_entry(happening: Happening, attempt: Attempt) -> Entry:

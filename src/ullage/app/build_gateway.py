@@ -411,7 +411,7 @@ class Kit:
             lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
         )
         budgeted = Budgeted(
-            inner=Guarded(self.cached),
+            inner=Guarded(self.cached, self.recorder.audit),
             rules=self.rules,
             vault=self.vault,
             meter=meter(),

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from ullage.config import Settings
 from ullage.errors import StoreFailed
@@ -32,6 +33,7 @@ from ullage.gateway import (
     changed_parts,
     trust_command,
 )
+from ullage.ledger import AuditEvent, AuditKind, store_audit
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.tool import Json
@@ -40,6 +42,7 @@ from ullage.wire import ChildEnvironment, user_name
 __all__ = [
     "DefinitionReport",
     "ServerDefinitions",
+    "audit_file",
     "forget_learnt",
     "open_definitions",
     "open_store",
@@ -113,6 +116,19 @@ async def tell_of_withheld_variables(
         listed,
         more,
     )
+
+
+def audit_file(store: str, kind: AuditKind, path: str) -> None:
+    """Write to the audit that the user approved a project's file, or took that back. Blocks; never fails."""
+    reason = "the user approved its content" if kind == "approval" else "the user revoked its approval"
+    event = AuditEvent(time=datetime.now(UTC), kind=kind, principal=user_name(), subject=path, reason=reason)
+    database, _ = open_store(store, "the audit lacks this")
+    if database is None:
+        return
+    try:
+        store_audit(database, event)
+    finally:
+        database.close()
 
 
 def places_of(environment: Mapping[str, str]) -> Places:
@@ -194,6 +210,7 @@ class ServerDefinitions:
     server: Server
     store: str = field(repr=False)
     """The URL of the store."""
+    _database: Database
     _baselines: Baselines
 
     def withheld(self, tool: str | None = None) -> tuple[DefinitionChange, ...]:
@@ -217,8 +234,19 @@ class ServerDefinitions:
         """
         accepted = self._baselines.accept(self.server, shown)
         if accepted:
+            store_audit(self._database, *(self._approval(change) for change in accepted))
             renew_catalogue(os.environ, self.store)
         return accepted
+
+    def _approval(self, change: DefinitionChange) -> AuditEvent:
+        return AuditEvent(
+            time=datetime.now(UTC),
+            kind="approval",
+            principal=user_name(),
+            server=change.server,
+            subject=f"{change.kind} {change.name}".strip(),
+            reason="the user accepted the changed definition",
+        )
 
     def acknowledge(self) -> None:
         """Mark the server's new names as seen."""
@@ -230,6 +258,6 @@ def open_definitions(settings: Settings, server: Server) -> Generator[ServerDefi
     """Open the records of a server in the store of the settings; raises `StoreFailed` where there is none."""
     database = Database.open(settings.store)
     try:
-        yield ServerDefinitions(server, settings.store, Baselines(database))
+        yield ServerDefinitions(server, settings.store, database, Baselines(database))
     finally:
         database.close()

@@ -21,6 +21,7 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.app.fill_start_cache import StartAnswers
+from ullage.app.open_store import audit_file
 from ullage.config import Approvals, Flags, Loaded, PendingFile, Places, Settings, examine, load
 from ullage.errors import UllageError, UnknownResource, UnreadableFile
 from ullage.gateway import Server
@@ -88,11 +89,13 @@ def _visible(text: str) -> str:
     return escape_invisible(plain(text))
 
 
-def approve(pending: PendingFile) -> None:
+def approve(pending: PendingFile, store: str) -> None:
+    """Approve a project's file, and write that to the audit in the store."""
     Approvals(Places.of_user().trust).approve(pending.unit, pending.effects)
+    audit_file(store, "approval", str(pending.path))
 
 
-def offer_approval(pending: Sequence[PendingFile]) -> bool:
+def offer_approval(pending: Sequence[PendingFile], store: str) -> bool:
     """Ask the person at the terminal about each file; return whether any was approved."""
     is_any = False
     for one in pending:
@@ -103,7 +106,7 @@ def offer_approval(pending: Sequence[PendingFile]) -> bool:
         say("Scripts and programs that it starts are not checked, only this file and what it includes.")
         print("Approve this content? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            approve(one)
+            approve(one, store)
             is_any = True
             say("Approved.", "")
         else:
@@ -115,8 +118,8 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING
 
 
 def show_telemetry(settings: Settings, *, only_if_said: bool = False) -> None:
-    """Log the telemetry of delegation to standard error. With `only_if_said`, which is meant for verbs that print their
-    own messages, only if `ORCH_LOG_LEVEL` is set."""
+    """Log the telemetry of delegation and the audit to standard error. With `only_if_said`, which is meant for verbs
+    that print their own messages, telemetry only if `ORCH_LOG_LEVEL` is set, and no audit."""
     log, level = logging.getLogger("ullage.delegate"), settings.delegate.log_level
     log.propagate = False
     log.handlers.clear()
@@ -127,6 +130,12 @@ def show_telemetry(settings: Settings, *, only_if_said: bool = False) -> None:
     handler.setFormatter(LineFormatter("%(message)s", is_json=True))
     log.addHandler(handler)
     log.setLevel(_LEVELS[level or "info"])
+    if not only_if_said:
+        audit = logging.getLogger("ullage.audit")
+        audit.propagate = False
+        audit.handlers.clear()
+        audit.addHandler(handler)
+        audit.setLevel(logging.INFO)
 
 
 Result = TypeVar("Result")
@@ -191,7 +200,8 @@ def offered(arguments: argparse.Namespace) -> bool:
     """Ask the person at the terminal to approve the pending project files; return False if nobody was asked."""
     if not can_be_asked() or not examined(arguments).pending:
         return False
-    offer_approval(reviewed(arguments).pending)
+    loaded = reviewed(arguments)
+    offer_approval(loaded.pending, loaded.settings.store)
     return True
 
 

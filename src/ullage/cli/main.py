@@ -23,6 +23,7 @@ from .output import complain, escaping_terminals
 __all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread", "verb_parser"]
 
 VERBS = {
+    "audit": "Show refusals, withheld tools, approvals and fallbacks",
     "call": "Call a tool of any server behind Ullage",
     "compact": "Shrink a session file to fit its context window",
     "completion": "Print the completion script of a shell",

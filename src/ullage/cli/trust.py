@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from ullage.app.open_store import DefinitionReport, ServerDefinitions, open_definitions, report_all
+from ullage.app.open_store import DefinitionReport, ServerDefinitions, audit_file, open_definitions, report_all
 from ullage.app.scan_servers import is_file_approved
 from ullage.clients.configs import current_surroundings, read_clients
 from ullage.config import Approval, Approvals, PendingFile, Places, approve_command, review
@@ -165,7 +165,7 @@ def _approve(arguments: argparse.Namespace, path: Path) -> int:
     if not arguments.json:
         for line in pending_lines(found):
             emit(line)
-    approve(found)
+    approve(found, examined(arguments).settings.store)
     fill_start_cache(arguments)
     if arguments.json:
         emit_json({"approved": _pending_json(found)})
@@ -184,6 +184,7 @@ def _forget(arguments: argparse.Namespace) -> int:
             suggestion="`ullage trust` lists approved files",
             options=tuple(str(one) for one in approvals.all()),
         )
+    audit_file(examined(arguments).settings.store, "revocation", str(path))
     fill_start_cache(arguments)
     if arguments.json:
         emit_json({"forgotten": str(path)})

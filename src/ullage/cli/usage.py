@@ -21,7 +21,7 @@ from ullage.tool import Json
 
 from .output import bold, columns, cut, dim, emit, emit_json, green, page, plain, say, screen
 
-__all__ = ["arguments", "money", "report_json", "run", "short"]
+__all__ = ["arguments", "money", "parse_day", "parse_zone", "report_json", "run", "short"]
 
 _PERIODS = {"today": 0, "yesterday": 1, "week": 6, "month": 29}
 _UNNAMED = "(unknown)"
@@ -41,12 +41,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    zone = _zone(arguments.timezone)
+    zone = parse_zone(arguments.timezone)
     today = datetime.now(zone).date()
-    since = _day(arguments.since, today) if arguments.since else None
+    since = parse_day(arguments.since, today) if arguments.since else None
     if since is None and arguments.by in ("day", "block", "session"):
         since = today - timedelta(days=29)
-    last = _day(arguments.until, today) if arguments.until else None
+    last = parse_day(arguments.until, today) if arguments.until else None
     until = None if last is None else last + timedelta(days=1)
     with open_usage(arguments.store, os.environ, Path.cwd()) as usage:
         if not usage.imported.is_complete:
@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _zone(name: str | None) -> tzinfo:
+def parse_zone(name: str | None) -> tzinfo:
+    """Return the time zone of this name; this machine's for None."""
     if name is None:
         return _LocalZone()
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -95,7 +96,7 @@ class _LocalZone(tzinfo):
         return dt.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
 
 
-def _day(word: str, today: date) -> date:
+def parse_day(word: str, today: date) -> date:
     """Parse a day: `2026-11-18`, `20261118`, `7d` (that many days including today), `today`, `yesterday`, `week`,
     `month`."""
     if word in _PERIODS:

@@ -7,9 +7,11 @@ caller.
 
 import json
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from datetime import UTC, datetime
 
 from ullage.errors import ClientCannot, Denied, ProtocolError
+from ullage.ledger import AuditEvent
 from ullage.tool import Call, Json, JsonObject, Reply
 
 from .merge.tool_view import Entry, MergedSource, MergedWrapper
@@ -37,17 +39,18 @@ class Consent:
     def __init__(self) -> None:
         self._allowed: OrderedDict[Hashable, None] = OrderedDict()
 
-    async def obtain(self, entry: Entry, call: Call) -> None:
-        """Ask the user about a call, unless it continues one that was allowed.
+    async def obtain(self, entry: Entry, call: Call) -> bool:
+        """Ask the user about a call, unless it continues one that was allowed. Return whether the user was asked.
 
         Raises:
             Denied: The user did not allow the call, or cannot be asked.
         """
         if entry.access != "ask":
-            return
+            return False
         if call.state is not None and self._allowed.pop(_call_identity(entry, call, call.state), self) is None:
-            return
+            return False
         await _ask_user(entry, call)
+        return True
 
     def note(self, entry: Entry, call: Call, reply: Reply) -> None:
         """Remember an allowed call whose reply asks for further input."""
@@ -60,9 +63,11 @@ class Consent:
 class Guarded(MergedWrapper):
     """Merged sources with the user's rules enforced."""
 
-    def __init__(self, inner: MergedSource) -> None:
+    def __init__(self, inner: MergedSource, audit: Callable[[AuditEvent], None] = lambda _: None) -> None:
+        """Create the wrapper. `audit` is called with each call that the user allowed."""
         self.inner = inner
         self._consent = Consent()
+        self._audit = audit
 
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
         """Call a tool after its rules are applied.
@@ -70,7 +75,19 @@ class Guarded(MergedWrapper):
         Raises:
             Denied: The user did not allow the call, or cannot be asked.
         """
-        await self._consent.obtain(entry, call)
+        if await self._consent.obtain(entry, call):
+            self._audit(
+                AuditEvent(
+                    time=datetime.now(UTC),
+                    kind="approval",
+                    principal=call.caller.principal,
+                    session=call.caller.session,
+                    client=call.caller.client,
+                    server=entry.server,
+                    subject=entry.original,
+                    reason="the user allowed this call",
+                )
+            )
         reply = await self.inner.call_entry(entry, call)
         self._consent.note(entry, call, reply)
         return reply

@@ -28,10 +28,11 @@ from typing import Final, Literal, TypeVar, cast
 
 import anyio.to_thread
 
-from ullage.errors import ProtocolError, UllageError, Unavailable, UnknownTool
-from ullage.ledger import Entry, Recorder
+from ullage.errors import Denied, OverBudget, ProtocolError, Refused, ToolChanged, UllageError, Unavailable, UnknownTool
+from ullage.ledger import AuditEvent, Entry, Recorder
 from ullage.messages import Format, Media, Message, Request
 from ullage.models import ModelTable
+from ullage.options import FIND_NAMES
 from ullage.table import find_table, find_table_in, scan
 from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
 from ullage.tool import Block, Call, Caller, Json, JsonObject, Origin, Reply, SourceWrapper, ToolSource
@@ -387,6 +388,10 @@ ACCOUNT = "dev.ullage/account"
 the `method` of their count, or the `server` and `tool` of the stored result that a page was read from."""
 
 
+_REFUSALS = frozenset({Denied.code, OverBudget.code, Refused.code, ToolChanged.code})
+"""Errors that are audited: a call was understood, and not allowed."""
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -426,11 +431,28 @@ class Metered(SourceWrapper[ToolSource]):
         meta = await _meta(reply, reference, count, milliseconds)
         if reply.origin is not None:
             annotate_span(ullage__server__name=reply.origin.server, ullage__tool__name=reply.origin.tool)
-        annotate_span(ullage__result__tokens=count.tokens)
+        annotate_span(ullage__result__tokens=count.tokens, ullage__error__code=reply.error_code)
+        if reply.error_code in _REFUSALS:
+            self.recorder.audit(self._refusal(call, reply))
         if reply.is_error or call.tool not in self.recorded_elsewhere:
             self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
         kept = {key: value for key, value in reply.meta.items() if key != ACCOUNT}
         return reply.changed(meta={**kept, META: meta})
+
+    def _refusal(self, call: Call, reply: Reply) -> AuditEvent:
+        caller, origin, named = call.caller, reply.origin, call.arguments.get("tool_name")
+        # The tool that `call_tool` was to call; a name, as far as a caller can be believed.
+        subject = str(named) if named is not None and call.tool in FIND_NAMES else call.tool
+        return AuditEvent(
+            time=self.now(),
+            kind="refusal",
+            principal=caller.principal,
+            session=caller.session,
+            client=caller.client,
+            server=None if origin is None else origin.server,
+            subject=subject if origin is None else origin.tool,
+            reason=str(reply.error_code),
+        )
 
     def _entry(self, call: Call, reply: Reply, reference: Reference, count: Count, milliseconds: float) -> Entry:
         caller, origin, account = call.caller, reply.origin, reply.meta.get(ACCOUNT)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
+    from .audit import AUDIT_KINDS, AuditEvent, AuditKind, log_audit, read_audit, store_audit, write_audit
     from .entry import Entry, Kind, ModelUse
     from .ledger import (
         Latency,
@@ -24,7 +25,14 @@ else:
     __getattr__ = import_on_use(
         __name__,
         {
+            "AUDIT_KINDS": "audit",
+            "AuditEvent": "audit",
+            "AuditKind": "audit",
             "GROUPS": "report",
+            "log_audit": "audit",
+            "read_audit": "audit",
+            "store_audit": "audit",
+            "write_audit": "audit",
             "Entry": "entry",
             "Group": "report",
             "KEEP_DAYS": "prune",
@@ -50,8 +58,11 @@ else:
     )
 
 __all__ = [
+    "AUDIT_KINDS",
     "GROUPS",
     "KEEP_DAYS",
+    "AuditEvent",
+    "AuditKind",
     "Entry",
     "Group",
     "Kind",
@@ -69,7 +80,11 @@ __all__ = [
     "Unrecorded",
     "latencies",
     "ledger_revision",
+    "log_audit",
+    "read_audit",
     "read_entries",
+    "store_audit",
     "totals",
     "usage_report",
+    "write_audit",
 ]

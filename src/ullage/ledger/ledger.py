@@ -23,6 +23,7 @@ import anyio.to_thread
 from ullage.errors import StoreFailed
 from ullage.store import Connection, Database, seconds
 
+from .audit import AuditEvent, log_audit, write_audit
 from .entry import Entry, Kind
 from .prune import prune
 from .rows import CALLS, ENTRIES, HOUR, KINDS, entry_of, write_entries
@@ -55,6 +56,10 @@ class Recorder(Protocol):
         """Write the entry, now or later. Never waits and never fails."""
         ...
 
+    def audit(self, event: AuditEvent) -> None:
+        """Log the event, and write it, now or later. Never waits and never fails."""
+        ...
+
     def flush(self, timeout: float = 5.0) -> bool:
         """Wait until everything recorded so far is written or lost; return False if that takes longer than `timeout`
         seconds."""
@@ -66,6 +71,9 @@ class Unrecorded:
 
     def record(self, entry: Entry) -> None:
         pass
+
+    def audit(self, event: AuditEvent) -> None:
+        log_audit(event)
 
     def flush(self, timeout: float = 5.0) -> bool:
         return True
@@ -81,6 +89,9 @@ class SpendOnly:
     def record(self, entry: Entry) -> None:
         if entry.kind == "model":
             self.inner.record(entry)
+
+    def audit(self, event: AuditEvent) -> None:
+        self.inner.audit(event)
 
     def flush(self, timeout: float = 5.0) -> bool:
         return self.inner.flush(timeout)
@@ -106,7 +117,7 @@ class Recording:
         self._prune_at = time.monotonic() + _FIRST_PRUNE
         self._capacity = capacity
         self._pause = pause
-        self._queue: deque[Entry] = deque()
+        self._queue: deque[Entry | AuditEvent] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_hurried = False
@@ -122,6 +133,13 @@ class Recording:
         """Why the last batch could not be written; None if it was."""
 
     def record(self, entry: Entry) -> None:
+        self._put(entry)
+
+    def audit(self, event: AuditEvent) -> None:
+        log_audit(event)
+        self._put(event)
+
+    def _put(self, entry: Entry | AuditEvent) -> None:
         with self._changed:
             self._recorded += 1
             self._queue.append(entry)
@@ -177,7 +195,7 @@ class Recording:
             self._said = self.lost
             _log.warning("the ledger lacks %d entries: %s", self.lost, self._reason)
 
-    def _next_batch(self) -> list[Entry]:
+    def _next_batch(self) -> list[Entry | AuditEvent]:
         """Return the next batch; an empty one when the recorder is closing."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._is_closing)
@@ -189,9 +207,13 @@ class Recording:
     def _wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         self._changed.wait_for(lambda: self._is_closing or until(), seconds)
 
-    def _save(self, batch: Sequence[Entry]) -> None:
+    def _save(self, batch: Sequence[Entry | AuditEvent]) -> None:
+        def write(connection: Connection) -> None:
+            write_entries(connection, [one for one in batch if isinstance(one, Entry)])
+            write_audit(connection, [one for one in batch if isinstance(one, AuditEvent)])
+
         try:
-            self._database.write(lambda connection: write_entries(connection, batch))
+            self._database.write(write)
         except StoreFailed as error:
             self._put_back(batch, error.message)
         except Exception as error:  # noqa: BLE001 - an entry that cannot be written must not end the writing of others
@@ -202,7 +224,7 @@ class Recording:
                 self._failures, self.problem = 0, None
                 self._settle(len(batch))
 
-    def _put_back(self, batch: Sequence[Entry], reason: str) -> None:
+    def _put_back(self, batch: Sequence[Entry | AuditEvent], reason: str) -> None:
         with self._changed:
             self.problem = reason
             self._queue.extendleft(reversed(batch))

@@ -47,6 +47,8 @@ def prune(database: Database, *, keep_days: float, now: datetime, zone: tzinfo |
         database.write(partial(_mark, name=CALLS_PRUNED, value=calls_edge))
         while found := database.write(partial(_delete, table="ullage_model_calls", edge=calls_edge)):
             deleted += found
+    while found := database.write(partial(_delete, table="ullage_audit", edge=calls_edge)):
+        deleted += found
     for start, end in _days(database, edge, zone):
         database.write(partial(_merge_day, start=start, end=end))
     return deleted

@@ -365,6 +365,29 @@ def shapes(connection: Connection) -> None:
     )
 
 
+@migration
+def audit(connection: Connection) -> None:
+    """Create the table of refusals, withheld definitions, approvals and fallbacks."""
+    _create(
+        connection,
+        """
+        CREATE TABLE ullage_audit (
+            id {SERIAL} NOT NULL,
+            time {DOUBLE} NOT NULL,
+            kind VARCHAR(16) NOT NULL,
+            principal TEXT NOT NULL,
+            session TEXT,
+            client TEXT,
+            server TEXT,
+            subject TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            PRIMARY KEY (id)
+        )
+        """,
+        "CREATE INDEX ix_ullage_audit_time ON ullage_audit (time)",
+    )
+
+
 _LEDGER_KINDS = ("definitions", "search", "result", "page", "history", "model")
 _LEDGER_MEASURES = (
     "entries", "errors", "cached", "tokens", "baseline", "saved", "unmeasured", "milliseconds", "input", "output",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from ullage.errors import BadInput, UnknownTool
-from ullage.ledger import Entry
+from ullage.ledger import AuditEvent, Entry
 from ullage.search import Document
 from ullage.tool import (
     Call,
@@ -126,9 +126,13 @@ class FakeRecorder:
     """Records the entries that it is given."""
 
     entries: list[Entry] = field(default_factory=list[Entry])
+    events: list[AuditEvent] = field(default_factory=list[AuditEvent])
 
     def record(self, entry: Entry) -> None:
         self.entries.append(entry)
+
+    def audit(self, event: AuditEvent) -> None:
+        self.events.append(event)
 
     def flush(self, timeout: float = 5.0) -> bool:
         return True

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-from ullage.ledger import Entry, Recorder, Unrecorded
+from ullage.ledger import AuditEvent, Entry, Recorder, Unrecorded
 from ullage.tracing import Span
 from ullage.wire import Page
 
@@ -64,6 +64,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         "counter", "{token}", "Tokens of definitions, instructions and replies that requests carried."
     ),
     "ullage.tool.result.tokens": Instrument("counter", "{token}", "Tokens of tool results as they were passed on."),
+    "ullage.audit.events": Instrument("counter", "{event}", "Refusals, withheld definitions, approvals, fallbacks."),
     "ullage.ledger.lost": Instrument("counter", "{entry}", "Entries that the ledger lost."),
 }
 _USAGE = {
@@ -116,6 +117,11 @@ class Metrics:
         self._inner.record(entry)
         with self._lock:
             self._count(entry)
+
+    def audit(self, event: AuditEvent) -> None:
+        self._inner.audit(event)
+        with self._lock:
+            self._add("ullage.audit.events", (("kind", event.kind),), 1)
 
     def flush(self, timeout: float = 5.0) -> bool:
         return self._inner.flush(timeout)
@@ -272,6 +278,9 @@ class AccessLog:
                 "outcome": "error" if entry.is_error else "cached" if entry.cached else "ok",
             }
             self.write(json.dumps(line))
+
+    def audit(self, event: AuditEvent) -> None:
+        self.inner.audit(event)
 
     def flush(self, timeout: float = 5.0) -> bool:
         return self.inner.flush(timeout)

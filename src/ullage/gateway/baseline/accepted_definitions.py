@@ -30,6 +30,7 @@ from itertools import islice
 from typing import Any, Literal, cast
 
 from ullage.errors import StoreFailed, ToolChanged
+from ullage.ledger import AuditEvent, AuditKind, log_audit, write_audit
 from ullage.options import Server
 from ullage.store import Connection, Database, moment, seconds, storable, upsert
 from ullage.tool import Json, JsonObject
@@ -431,6 +432,29 @@ def _report(server: Server, written: Iterable[Baseline], now: datetime) -> None:
         _log.warning("server `%s` changed %s: accepted, as `definition_changes` says", server.name, _names(taken))
 
 
+def _events(server: Server, written: Iterable[Baseline], now: datetime) -> list[AuditEvent]:
+    """Return what was withheld or accepted now, for the audit."""
+    found = list[AuditEvent]()
+    for record in written:
+        if record.pending_at == now:
+            found.append(_event(server, record, now, "withheld", "the definition is not the accepted one"))
+        elif record.origin == "setting" and record.accepted_at == now:
+            found.append(_event(server, record, now, "approval", "accepted by `definition_changes`"))
+    return found
+
+
+def _event(server: Server, record: Baseline, now: datetime, kind: AuditKind, reason: str) -> AuditEvent:
+    hashes = f"{record.accepted_hash[:_SHOWN_HASH]} to {(record.pending_hash or '')[:_SHOWN_HASH]}"
+    return AuditEvent(
+        time=now,
+        kind=kind,
+        principal="",
+        server=server.name,
+        subject=f"{record.kind} {record.name}".strip(),
+        reason=f"{reason} ({hashes})" if record.pending_hash else reason,
+    )
+
+
 def _names(records: Sequence[Baseline]) -> str:
     named = [record.name[:60] if record.name.isprintable() else ascii(record.name[:60]) for record in records]
     shown = ", ".join(name or "its instructions" for name in named[:_MOST_LOGGED])
@@ -499,6 +523,7 @@ class Baselines:
         def write(connection: Connection) -> Verdict:
             verdict = judged(self._with_memory(key, _load(connection, *key)))
             _save(connection, verdict.written)
+            write_audit(connection, _events(server, verdict.written, listing.now))
             return verdict
 
         verdict = judged(self.records(server))
@@ -509,6 +534,8 @@ class Baselines:
                 self._on_failure(error)
         self._memory[key] = verdict.records
         _report(server, verdict.written, listing.now)
+        for event in _events(server, verdict.written, listing.now):
+            log_audit(event)
         return verdict
 
     def _is_known(self, name: str) -> bool:
