@@ -106,10 +106,12 @@ def test_what_is_swapped_for_a_link_after_the_check_is_not_read(root: Path, monk
     [
         *(".env", ".ENV.local", ".env~", ".env-prod", ".env_prod", "prod.env", ".envrc", "server.key", "cert.PEM"),
         *("AuthKey_1.p8", "http.keytab", "id_ed25519", ".ssh/config", ".git/config", ".npmrc"),
+        *(".dev.vars", ".secrets", "db.secret", "kubeconfig", ".s3cfg", "sub/auth.json", ".config/gcloud/x.db"),
+        *("application_default_credentials.json", ".cargo/credentials.toml", "rclone.conf", ".password-store/a.txt"),
     ],
 )
 def test_what_is_called_like_a_secret_is_refused(root: Path, name: str):
-    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text("anything", encoding="utf-8")
     with pytest.raises(Denied, match="called as secrets"):
         roots(root).texts((name,))
@@ -143,7 +145,7 @@ def test_ignore_files_are_respected_up_to_the_repository(root: Path):
     (root / ".gitignore").write_text("build/\n", encoding="utf-8")
     (root / "src" / ".cursorignore").write_text("private.py\n", encoding="utf-8")
     for name in ("run.log", "build/out.txt", "src/private.py", "src/deep/run.log"):
-        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x", encoding="utf-8")
         with pytest.raises(Denied, match="is named in a"):
             roots(root).texts((name,))

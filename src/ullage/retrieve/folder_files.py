@@ -194,6 +194,20 @@ _SECRETS = (
         "*.tfstate.*",
         "*.tfvars",
     ),
+    *(
+        ".flaskenv",
+        ".dev.vars",
+        ".dev.vars.*",
+        ".secrets",
+        ".secrets.*",
+        "*.secret",
+        "*.agekey",
+        "*.jwk",
+        ".password-store/",
+    ),
+    *("kubeconfig", "*.kubeconfig", ".dockercfg", ".boto", ".s3cfg", ".databrickscfg", ".terraformrc", "terraform.rc"),
+    *("application_default_credentials.json", "credentials.toml", "credentials.xml", "credentials.db", "rclone.conf"),
+    *("auth.json", ".oci/", ".config/gcloud/", ".netlify/", ".fly/"),
 )
 _MACHINERY = (".git", ".hg/", ".svn/", "node_modules/", ".venv/", ".tox/", "__pycache__/")
 """Files that programs write for programs; a worktree's `.git` is a file."""
