@@ -28,7 +28,7 @@ from ullage.ledger import ledger_revision
 from ullage.tool import Json
 from ullage.wire import Tokens
 
-from .sign_in import CODE_SECONDS, SESSION_SECONDS, SignIns, Viewer
+from .sign_in import CODE_SECONDS, SESSION_SECONDS, WRONG_SECONDS, SignIns, Viewer
 from .usage_figures import Period, UsageFigures
 
 __all__ = ["CODES_PATH", "Dashboard", "GatewayFacts"]
@@ -53,8 +53,7 @@ _STATUS: Mapping[type[UllageError], int] = {
     Denied: 401,
     InvalidArguments: 400,
     UnknownResource: 404,
-    Unavailable: 429,
-    StoreFailed: 503,
+    Unavailable: 503,
 }
 
 
@@ -149,6 +148,10 @@ class Dashboard:
         try:
             code = (await _form(request)).get("code")
             secret = self.sign_ins.exchange(code if isinstance(code, str) else "")
+        except Unavailable as error:
+            limited = _failure(error, 429)
+            limited.headers["Retry-After"] = str(int(WRONG_SECONDS))
+            return limited
         except UllageError as error:
             return _failure(error)
         response = Response(status_code=204, headers=_HEADERS | {"Cache-Control": "no-store"})
@@ -297,12 +300,9 @@ def _json(value: Mapping[str, Json], status: int = 200) -> Response:
     return JSONResponse(dict(value), status_code=status, headers=_HEADERS | {"Cache-Control": "no-store"})
 
 
-def _failure(error: UllageError) -> Response:
-    status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
-    response = _json(cast("dict[str, Json]", error.wire()), status)
-    if status == 429:
-        response.headers["Retry-After"] = "60"
-    return response
+def _failure(error: UllageError, status: int | None = None) -> Response:
+    known = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
+    return _json(cast("dict[str, Json]", error.wire()), status or known)
 
 
 _FOLDER = importlib.resources.files("ullage.web") / "static"

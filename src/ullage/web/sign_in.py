@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from ullage.errors import Denied, Unavailable
 
-__all__ = ["CODE_SECONDS", "SESSION_SECONDS", "SignIns", "Viewer"]
+__all__ = ["CODE_SECONDS", "SESSION_SECONDS", "WRONG_SECONDS", "SignIns", "Viewer"]
 
 CODE_SECONDS = 300.0
 SESSION_SECONDS = 12 * 3600.0
@@ -21,7 +21,7 @@ _ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 """No 0, 1, I and O, which look alike."""
 _CODE_LETTERS = 8
 _MOST_CODES, _MOST_SESSIONS = 32, 256
-_MOST_WRONG, _WRONG_SECONDS = 20, 60.0
+_MOST_WRONG, WRONG_SECONDS = 20, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class SignIns:
             Unavailable: There were too many wrong codes in the last minute.
         """
         now = self._clock()
-        while self._wrong and self._wrong[0] <= now - _WRONG_SECONDS:
+        while self._wrong and self._wrong[0] <= now - WRONG_SECONDS:
             self._wrong.popleft()
         if len(self._wrong) >= _MOST_WRONG:
             raise Unavailable("there were too many wrong codes", suggestion="wait a minute, then try again")
