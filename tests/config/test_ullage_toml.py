@@ -8,6 +8,8 @@ from ullage.config.settings import ClientProfile, Token
 from ullage.config.ullage_toml import read_ullage_toml
 from ullage.gateway import Rules, Server
 
+pytestmark = pytest.mark.requirement("S1:aggregate")
+
 MakePage = Callable[..., Page]
 
 WHOLE = """
@@ -330,6 +332,10 @@ def test_a_disabled_server_needs_no_variables(page: MakePage):
         ("url = 'http://[x/'", "server `a` is left out: its `url` is no http:// or https:// address"),
         (
             "url = 'http://h'\nheaders = {X = '${LINES}'}",
+            "server `a` is left out: its header `X` has a character that no header may have",
+        ),
+        (
+            "url = 'http://h'\nheaders = {X = 'é', Y = 'e'}",
             "server `a` is left out: its header `X` has a character that no header may have",
         ),
     ],

@@ -215,3 +215,16 @@ async def test_the_usage_of_an_answer_is_that_of_the_attempt_that_answered():
     assert refused.usage != answered.usage
     assert (happening.outcome.usage, happening.outcome.usage_reported) == (answered.usage, answered.usage_reported)
     assert happening.outcome.attempts == (refused, answered)
+
+
+@pytest.mark.requirement("S4:telemetry", "S4:env")
+async def test_a_route_is_logged_and_an_attempt_is_not_unless_debugging(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG, "ullage.delegate")
+    await run(Scripted([ANSWERS["chat"]]), Telemetry())
+    assert [json.loads(each.getMessage())["event"] for each in caplog.records] == ["route"]
+    caplog.clear()
+    await run(Scripted([ANSWERS["chat"]]), Telemetry(level="debug"))
+    assert [json.loads(each.getMessage())["event"] for each in caplog.records] == ["attempt", "route"]
+    caplog.clear()
+    await run(Scripted([ANSWERS["chat"]]), Telemetry(level="warn"))
+    assert caplog.records == []

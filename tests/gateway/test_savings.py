@@ -135,3 +135,37 @@ def test_sessions_are_apart_and_those_not_heard_of_are_forgotten():
     savings.called(("ann", "three"), CARRIED)
     assert savings.net(("ann", "one"), CARRIED).turns == 3
     assert savings.net(("ann", "two"), CARRIED).turns == 0
+
+
+@pytest.mark.requirement("S1:net")
+def test_each_turn_is_priced_by_what_was_carried_when_it_was_known():
+    savings = Savings()
+    less = Carried(without=500, surface=240, instructions=60)
+    savings.called(SESSION, None)
+    savings.called(SESSION, CARRIED)  # prices three turns
+    savings.called(SESSION, less)
+    net = savings.net(SESSION, less)
+    assert (net.turns, net.session) == (4, 3 * CARRIED.saved + less.saved)
+    assert net.first_request is less
+
+
+@pytest.mark.requirement("S1:net", "U:ledger")
+def test_the_ledger_takes_each_turn_and_each_charge_once():
+    savings = Savings()
+    savings.called(SESSION, CARRIED)
+    savings.replied(SESSION, 100, is_recorded=True)
+    assert savings.take_unrecorded(SESSION) == (2, 0)
+    savings.called(SESSION, CARRIED)
+    savings.replied(SESSION, 10)
+    assert savings.take_unrecorded(SESSION) == (1, 110)
+    assert savings.take_unrecorded(SESSION) == (0, 0)
+
+
+@pytest.mark.requirement("S1:net")
+def test_a_thousand_sessions_are_kept_unless_another_number_is_set():
+    savings = Savings()
+    for number in range(1_001):
+        savings.called(("ann", str(number)), CARRIED)
+    kept = [savings.net(("ann", str(number)), CARRIED).turns for number in (1_000, 1)]
+    assert kept == [2, 2]
+    assert savings.net(("ann", "0"), CARRIED).turns == 0
