@@ -532,3 +532,10 @@ def test_a_record_whose_values_were_mentioned_stays_before_newer_ones():
     few = frozenset({"o-0", "value_0_1", "value_0_2"})
     (kept,) = drain(records.fit_records(made, few, room, count))
     assert "o-3" in kept
+
+
+def test_a_label_selector_is_kept_whole():
+    selector = "app=checkout-service,version=blue"
+    table = f"NAME     PORT   SELECTOR\nshop     80     {selector}\n" + "filler words of no weight " * 200
+    assert selector in kept(tool(result("1", table)), room=60)
+    assert kind_of(selector) is Kind.CODED

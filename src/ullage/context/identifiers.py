@@ -147,6 +147,8 @@ _PROPER = re.compile(rf"(?<!\w){_CAPITAL}(?: {_SMALL}{_CAPITAL}){{0,5}}(?: \([^(
 _QUOTED = re.compile(
     r"""(?<!\w)(?:'([^\W_][^'"“”\n]{1,60}[\w).!?])'|"([^\W_][^"“”\n]{1,60}[\w).!?])"|“([^“”\n]{2,60})”)(?!\w)"""
 )
+_PAIRS = re.compile(r"(?<![\w=,./-])[\w./-]+=[\w./-]+(?:,[\w./-]+=[\w./-]+)+(?![\w=,./-])")
+"""Several names with values, as label selectors are written: `app=checkout,version=blue`. Calls repeat them whole."""
 _MOST_PHRASE = 6
 """Most words of a title or a name. More are a sentence."""
 _JSON_VALUE = re.compile(r'"([A-Za-z_][\w.-]{0,40})"\s?:\s?(?:"([^"\n\\]{2,80})"|(-?\d[\d.]*))')
@@ -284,6 +286,9 @@ class Sightings:
                 self.add(one, seen, place, times=times)
         if seen in (Seen.RESULT, Seen.USER):
             self._read_values(text, seen, place)
+        for pairs in _PAIRS.findall(text) if "=" in text else ():
+            if len(pairs) <= _SHORT:
+                self.add(pairs, seen, place)
         if seen in (Seen.ASSISTANT, Seen.USER, Seen.RESULT):
             for phrase in phrases(text):
                 self.add(phrase, seen | Seen.NAME, place)

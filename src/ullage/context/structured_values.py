@@ -60,7 +60,7 @@ class Kind(Enum):
     """A number, with a sign, a currency or a unit if any."""
     HASH = auto()
     CODED = auto()
-    """Letters with digits: `ZFA04Y`, `user_4421`, `HAT136`."""
+    """Letters with digits, or names with values: `ZFA04Y`, `user_4421`, `app=web,version=blue`."""
     DOTTED = auto()
     """A name within a name: `session.state`, `node:fs`."""
     JOINED = auto()
@@ -105,6 +105,8 @@ def kind_of(word: str) -> Kind:
         return Kind.LINK
     if "/" in word or "\\" in word:
         return Kind.DATE if _DATE.match(word) else Kind.PATH if _PATH.match(word) else Kind.DASHED
+    if "=" in word and "," in word:
+        return Kind.CODED
     return _of_digits(word) or _of_one_segment(word)
 
 
