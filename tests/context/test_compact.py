@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from json import dumps, loads
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -47,8 +48,8 @@ async def test_what_wins_less_than_its_least_share_of_what_is_used_is_not_done()
 
     whole = await context(0.35).prepare()
     assert whole.before is not None
-    assert 0.35 < 1 - whole.status.used / whole.before.used < 0.65
-    assert not (await context(0.65).prepare()).compacted
+    assert 0.35 < 1 - whole.status.used / whole.before.used < 0.70
+    assert not (await context(0.70).prepare()).compacted
 
 
 @pytest.mark.parametrize("window", range(100, 1_000, 50))
@@ -120,3 +121,43 @@ async def test_the_request_is_whole_where_a_single_turn_fills_the_window():
     prepared = await made.prepare()
     assert prepared.messages[0] == write_messages(history, Format.OPENAI_CHAT)[0]
     assert prepared.status.used < 0.85 * 8_000
+
+
+def called(name: str, arguments: JsonObject, output: str) -> list[JsonObject]:
+    """A call and its result."""
+    messages = [assistant(call("c", name, dumps(arguments))), tool(result("c", output))]
+    return [cast("JsonObject", native) for native in write_messages(messages, Format.OPENAI_CHAT)]
+
+
+@pytest.mark.requirement("S2:compact:after")
+async def test_a_file_that_was_just_written_does_not_keep_more_than_half_of_the_window():
+    text = "\n".join(f"value_{line} = compute_{line}(source_{line})" for line in range(700))
+    made = Context(model="gpt-4o", meter=METER, options=Options(context_window=16_000))
+    made.add(
+        {"role": "user", "content": "Mend the export."},
+        *steps(30, words=200),
+        *called("write", {"path": "src/made.py", "content": text}, "written"),
+    )
+    prepared = await made.prepare()
+    assert prepared.before is not None
+    assert prepared.before.used > 0.65 * 16_000
+    assert prepared.status.usage_percent <= 50
+    assert faults(prepared.messages, Format.OPENAI_CHAT) == ()
+
+
+@pytest.mark.requirement("S2:compact:how")
+async def test_identifiers_of_what_is_cut_in_the_tail_are_listed_with_those_of_the_head():
+    rows = [f"invoice INV-{number:05} of customer_{number} is late" for number in range(1_500)]
+    made = Context(model="gpt-4o", meter=METER, options=Options(context_window=16_000))
+    made.add(
+        {"role": "user", "content": "Mend the export."},
+        *steps(20, words=200),
+        *called("late", {}, "\n".join(rows)),
+    )
+    prepared = await made.prepare()
+    first, last = (str(prepared.messages[place]) for place in (0, -1))
+    assert prepared.status.usage_percent <= 50
+    assert "INV-00750" not in last
+    listed = sum(f"INV-{number:05}" in first for number in range(1_500))
+    assert listed > 100
+    assert "src/module_19.py" in first

@@ -199,7 +199,7 @@ async def test_where_masking_is_enough_no_model_is_asked():
     prepared = await context(
         {"role": "user", "content": ASKED},
         *messages,
-        options=Options(context_window=30_000),
+        options=Options(context_window=30_000, keep=0.20),
         summarizer=summarising,
     ).prepare()
     assert prepared.compacted

@@ -12,7 +12,7 @@ def test_the_marks_are_shares_of_the_window():
 
 
 @pytest.mark.requirement("S2:money")
-@pytest.mark.parametrize(("window", "tail"), [(200_000, 20_000), (40_000, 8_000), (10_000, 2_000)])
+@pytest.mark.parametrize(("window", "tail"), [(200_000, 20_000), (60_000, 8_000), (10_000, 1_500)])
 def test_the_default_tail_is_a_tenth_of_the_window_but_not_under_8000_tokens(window: int, tail: int):
     assert limits_of(Options(), window, fixed=0, used=window).keep == tail
 

@@ -75,6 +75,14 @@ class Account:
     tier: Tier = "summarise"
     warning: str | None = None
     """Why no model wrote the account."""
+    summary: str = ""
+    """The part of the text that the model or the digest wrote."""
+    room: int = 0
+    """Most tokens of the summary and the identifiers."""
+    earlier: Carried | None = None
+    """What earlier summaries of the head carried."""
+    rest: Sequence[Entry] = ()
+    """The head without earlier summaries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,48 +225,60 @@ class Teller:
             again = write_sections({Section.ASKED: words.omitted})
             earlier = replace(before, summary=f"{before.summary}\n\n{again}".strip())
         summary, warning = await self._summary(rest, earlier, room)
-        if summary is not None:
-            return Account(text=await self._carried(rest, earlier, (summary, words), (beside, whole), by_model=True))
-        if self.summarizer is not None and not must:
+        if summary is None and self.summarizer is not None and not must:
             return Account(text=None, warning=warning)
-        repeated = {id(head[index]) for index in verbatim}
-        messages = [_without_texts(entry.message) if id(entry) in repeated else entry.message for entry in rest]
-        said = await run_sync(
-            partial(
-                digest,
-                messages,
-                room=int(_PROSE * room) + more // 3,
-                count=self.scale.count,
-                earlier=earlier,
-                beside_records=_BESIDE_RECORDS,
+        tier: Tier = "summarise" if summary is not None else "digest"
+        if summary is None:
+            repeated = {id(head[index]) for index in verbatim}
+            messages = [_without_texts(entry.message) if id(entry) in repeated else entry.message for entry in rest]
+            summary = await run_sync(
+                partial(
+                    digest,
+                    messages,
+                    room=int(_PROSE * room) + more // 3,
+                    count=self.scale.count,
+                    earlier=earlier,
+                    beside_records=_BESIDE_RECORDS,
+                )
             )
+        account = Account(
+            text=None, tier=tier, warning=warning, summary=summary, room=whole, earlier=earlier, rest=tuple(rest)
         )
-        text = await self._carried(rest, earlier, (said, words), (beside, whole), by_model=False)
-        return Account(text=text, tier="digest", warning=warning)
+        return await self.with_identifiers(account, beside, words)
 
-    async def _carried(
+    async def with_identifiers(
         self,
-        rest: Sequence[Entry],
-        earlier: Carried | None,
-        told: tuple[str, CarriedWords],
-        around: tuple[Sequence[Entry], int],
+        account: Account,
+        beside: Sequence[Entry],
+        words: CarriedWords,
         *,
-        by_model: bool,
-    ) -> str:
-        """Return the message text: the summary, the identifiers in the room that it leaves, and how to find the
-        rest."""
-        (summary, words), (beside, room) = told, around
+        cut: Sequence[Entry] = (),
+        spare: int | None = None,
+    ) -> Account:
+        """Write the text of an account: the summary, the identifiers in the room that it leaves, and how to find the
+        rest.
+
+        Args:
+            account: The account, with its summary.
+            beside: The entries that stay. What they contain is not repeated.
+            words: The user's words, written before the summary.
+            cut: Messages as they were before they were cut. Their identifiers compete for the room as well.
+            spare: Tokens that may be used instead of the account's own room.
+        """
+        room, earlier, rest = account.room if spare is None else spare, account.earlier, account.rest
         ledger = await patiently(
             identifier_steps(
-                [entry.message for entry in rest],
-                room=max(0, room - self.scale.count(summary)),
+                [entry.message for entry in (*rest, *cut)],
+                room=max(0, room - self.scale.count(account.summary)),
                 count=self.scale.count,
                 earlier=(earlier.identifiers,) if earlier else (),
                 beside=[words.message, *(entry.message for entry in beside)],
-                alone=not by_model,
+                alone=account.tier == "digest",
+                related=[entry.message for entry in rest],
             )
         )
-        return carried(summary, ledger, self._receipt(len(rest)), request=words.request, later=words.later)
+        text = carried(account.summary, ledger, self._receipt(len(rest)), request=words.request, later=words.later)
+        return replace(account, text=text)
 
     def _receipt(self, messages: int) -> str:
         how = "; recall(query) finds them" if self.recalls else ""
@@ -453,7 +473,7 @@ class _Work:
         is kept."""
         if work.entries is before:
             return work
-        whole = ledger_room(self.limits.measure)
+        whole = max(ledger_room(self.limits.measure), _SMALL - _summary_room(self.limits.measure))
         room = min(whole, max(int(_LEAST_NOTE * whole), self.limits.goal - weight_of(work.entries)))
         entries = await patiently(noted(before, work.entries, self.scale, room))
         note = weight_of(entries) - weight_of(work.entries)
@@ -488,17 +508,21 @@ class _Work:
 
     def _shortened(self, work: Compaction) -> Compaction:
         """Truncate the last turn as far as necessary, and mask old results if that is not enough."""
-        work = self._truncated(work)
+        whole = work
+        work = self._truncated(whole)
+        if weight_of(work.entries) > self.limits.goal:
+            work = self._truncated(whole, written=True)
         if weight_of(work.entries) > self.limits.goal:
             work = _after(work, mask(work.entries, self.scale, self.limits, recalls=self.teller.recalls))
         return work if weight_of(work.entries) <= self.limits.goal else self._masked(work)
 
-    def _truncated(self, work: Compaction) -> Compaction:
+    def _truncated(self, work: Compaction, *, written: bool = False) -> Compaction:
         """Truncate the largest messages of the last turn until everything fits the goal, if possible.
 
-        The model's own text is cut only if the next call would compact again, since later calls need much of it.
+        The model's own text is cut only with `written`, or if the next call would compact again otherwise, since later
+        calls need much of it.
         """
-        written = self.limits.fixed + weight_of(work.entries) >= min(self.limits.soft, self.limits.hard)
+        written = written or self.limits.fixed + weight_of(work.entries) >= min(self.limits.soft, self.limits.hard)
         parting = self._parting_of(work.entries)
         start = parting.places[-1]
         note = int(_LEAST_NOTE * ledger_room(self.limits.measure))
@@ -577,8 +601,35 @@ class _Work:
             if weight_of(told.entries) > self.limits.goal:
                 shrunk = await run_sync(shrink, told)
                 if shrink == self._shortened or weight_of(shrunk.entries) <= self.limits.goal:
-                    told = await self._noted(told.entries, shrunk)
+                    told = await self._retold(parted, account, told, shrunk)
         return told
+
+    async def _retold(self, parted: _Parted, account: Account, told: Compaction, shrunk: Compaction) -> Compaction:
+        """Write the identifiers again after the tail was shortened, with those of what was cut, in the room that it
+        leaves now."""
+        if shrunk.entries is told.entries:
+            return told
+        place = next(place for place, entry in enumerate(told.entries) if entry.kind == "summary")
+        before, after = told.entries[place], [entry for entry in shrunk.entries if entry.kind != "summary"]
+        cut = [one for one, now in zip(told.entries, shrunk.entries, strict=True) if one is not now]
+        read = {id(entry): one for entry, one in zip(self.entries, await run_sync(self._read), strict=True)}
+        beside = parted.words.tokens + self.teller.room(0) + _FRAME
+        room = self.limits.goal - weight_of(after) - beside
+        account = await self.teller.with_identifiers(
+            account,
+            after,
+            parted.words,
+            cut=[read.get(id(entry), entry) for entry in cut],
+            # At least as much as it has, since the tail was cut to fit beside that.
+            spare=max(before.weight.tokens - beside, min(room, max(_SMALL, account.room))),
+        )
+        assert account.text is not None
+        (summary,) = drain(self.scale.entries((user_message(self.scale.format, account.text),)))
+        summary = replace(summary, kind="summary")
+        entries = (*shrunk.entries[:place], summary, *shrunk.entries[place + 1 :])
+        grown = summary.weight.tokens - before.weight.tokens
+        *sheds, last = shrunk.sheds
+        return replace(shrunk, entries=entries, sheds=(*sheds, replace(last, tokens=last.tokens - grown)))
 
     def _read(self) -> list[Entry]:
         """Return the entries as the summary needs them: output that arrived as text is read as tool results."""
@@ -630,9 +681,9 @@ class _Work:
         """The weight of the last turn when its oversized messages have been truncated."""
         turn = self.entries[self.parting.places[-1] :]
         most = max(int(_GIANT * self.limits.measure), self.limits.keep)
-        level = _level(turn, most)
+        level = _level(turn, most, written=True)
         return sum(
-            min(entry.weight.tokens, level) if is_cuttable(entry, written=False) else entry.weight.tokens
+            min(entry.weight.tokens, level) if is_cuttable(entry, written=True) else entry.weight.tokens
             for entry in turn
         )
 

@@ -164,7 +164,7 @@ class Options:
     disable_compaction: bool = False
     keep: float | None = None
     """Share of the window that the untouched tail may fill. None means a tenth, the cheapest with a prompt cache, but
-    at least 8,000 tokens if these are less than 0.20 of the window, otherwise 0.20. The original kept 0.30."""
+    at least 8,000 tokens if these are less than 0.15 of the window, otherwise 0.15. The original kept 0.30."""
     target: float = 0.50
     """Largest share of the window in use after a compaction."""
     reserve: float = 0.15
@@ -234,7 +234,7 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_CHEAP_KEEP, _LEAST_TAIL, _SMALL_KEEP = 0.10, 8_000, 0.20
+_CHEAP_KEEP, _LEAST_TAIL, _SMALL_KEEP = 0.10, 8_000, 0.15
 """Share of the window, and fewest tokens, of the tail by default, and its largest share of a small window. A tail under
 8,000 tokens contains only a few results, and windows that small cost little. A longer tail would leave a summary or
 digest too little room to explain what belongs together."""
