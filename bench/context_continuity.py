@@ -19,7 +19,7 @@ from typing import Any
 
 import anyio
 from context_alone import run_alone
-from context_traces import MODELS, Trace, read_traces
+from context_traces import MODELS, Trace, mended, read_traces
 from context_validity import Says
 
 from ullage.context import Entry, Options, Summarizer
@@ -33,13 +33,19 @@ from ullage.models import shipped
 from ullage.tokens import Meter, drain
 
 FLOOR = 0.95
+ENOUGH = 20
+"""Identifiers that joined sessions need at least, or they have no floor: one of five is 20 %."""
 SHARES, LIGHT = (0.5, 0.6, 0.7, 0.8, 0.9), 40_000
 """Windows of a session that weighs less than this, as shares of it."""
 WINDOWS = (16_000, 32_000, 64_000, 128_000, 200_000)
 SMALL = 32_000
 """A long session in a smaller window is shown, but has no floor: what it lets go weighs twenty times the window."""
 TINY = 2_000
-"""So is a window that no model has: the user's words, which come first, fill it alone."""
+"""So is a smaller window than this. No chat model in our table has one under 4,096, and the user's words, which come
+first, fill so small a window alone. Sessions too short for a real window are joined (`joined`), and have a floor."""
+JOINED_NAME = ", joined"
+JOINED = 8_000
+"""Tokens of a session that short ones are joined to at least. Half of it is the smallest of its windows."""
 SENTENCE = Says("The user asked for something, much of it is done, and the rest of the work goes on.")
 
 _SHAPED = re.compile(
@@ -117,6 +123,7 @@ class Figures:
             f"{family}: {share:.1%} of {definition} that were needed are there, under {FLOOR:.0%}"
             for (family, definition), kept in self.found.items()
             if (share := kept.share) is not None and share < FLOOR and "in windows of" not in family
+            if not family.endswith(JOINED_NAME) or kept.needed >= ENOUGH
         ]
 
     def to_json(self) -> dict[str, object]:
@@ -272,6 +279,32 @@ def tell(figures: Figures, family: str, reading: Reading, before: Sequence[objec
         figures.add(family, name, len(needed), sum(stands_in(word, text) for word in needed))
 
 
+def joined(traces: Sequence[Trace], scale: Scale) -> Iterator[Trace]:
+    """Sessions in which a user has one short task done after the other: those of a family too light for a window that
+    exists, in order, as many as fill one."""
+    families = dict[str, list[Trace]]()
+    for trace in traces:
+        if _weight_of(trace, scale) * min(SHARES) < TINY:
+            families.setdefault(trace.family, []).append(trace)
+    for family, light in families.items():
+        session, weight = list[Trace](), 0
+        for trace in light:
+            session.append(trace)
+            weight += _weight_of(trace, scale)
+            if weight >= JOINED:
+                messages = mended(message for one in session for message in one.messages)
+                name = f"{session[0].name}-{session[-1].name}"
+                yield Trace(family=f"{family}{JOINED_NAME}", name=name, system="", messages=tuple(messages))
+                session, weight = [], 0
+
+
+def _weight_of(trace: Trace, scale: Scale) -> int:
+    return sum(
+        entry.weight.tokens
+        for entry in drain(scale.entries([one for two in trace.chunks(scale.format) for one in two]))
+    )
+
+
 def windows(weight: int) -> list[int]:
     if weight < LIGHT:
         return [int(share * weight) for share in SHARES]
@@ -285,7 +318,7 @@ def run(data: Path) -> Figures:
 async def _run(traces: Sequence[Trace]) -> Figures:
     figures = Figures()
     scale = Scale(Meter(shipped()), MODELS[Format.OPENAI_CHAT], Format.OPENAI_CHAT)
-    for trace in traces:
+    for trace in (*traces, *joined(traces, scale)):
         await follow(trace, scale, figures)
     return figures
 

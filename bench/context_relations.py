@@ -23,7 +23,7 @@ from typing import Any
 
 import anyio
 from context_alone import run_alone
-from context_continuity import Way, read_arguments, rounded, texts_of
+from context_continuity import TINY, Way, joined, read_arguments, rounded, texts_of
 from context_others import First, first_points
 from context_peers import Left, left_by
 from context_traces import MODELS, read_traces
@@ -41,8 +41,10 @@ NEXT = 5
 """Calls after a cut that are looked at."""
 LONGEST, WORDS = 80, 6
 """Characters and words of an argument that is one value and no text."""
-SERVICE = ("tau_airline", "k8s_gpt5")
-"""Families of sessions with services, whose floor it is; in those of `any_agent` no call needs what was dropped."""
+ENOUGH = 30
+"""Arguments that the next calls of a family need at least, or it has no floor: half a dozen are one line of code."""
+SERVICE = ("tau_airline", "k8s_gpt5", "livemcp")
+"""Families of sessions with services, which must be there; in those of `any_agent` no call needs what was dropped."""
 _ITEM = re.compile(r"\n(?=- |\S)")
 
 
@@ -79,12 +81,14 @@ class Figures:
 
     def missed(self) -> list[str]:
         found = list[str]()
-        for family in SERVICE:
-            share = self.found.get((OURS, family), Tally()).share
-            if share is None:
-                found.append(f"{family}: no cut was followed by a call that needs an argument, so nothing is measured")
-            elif share < FLOOR:
-                found.append(f"{family}: {share:.1%} of arguments are there with their partners, under {FLOOR:.0%}")
+        for family in dict.fromkeys((*SERVICE, *self.cuts)):
+            tally = self.found.get((OURS, family), Tally())
+            if family in SERVICE and tally.needed < ENOUGH:
+                found.append(f"{family}: the calls after the cuts need {tally.needed} arguments, under {ENOUGH}")
+            elif tally.needed >= ENOUGH and tally.right < FLOOR * tally.needed and "in windows of" not in family:
+                found.append(
+                    f"{family}: {tally.share:.1%} of arguments are there with their partners, under {FLOOR:.0%}"
+                )
         return found
 
     def to_json(self) -> dict[str, object]:
@@ -168,11 +172,17 @@ def units(left: Sequence[Message], history: Sequence[Message]) -> list[str]:
     return found
 
 
+def family_of(first: First) -> str:
+    """The family of a cut; those in windows that no chat model has are a row of their own, which has no floor."""
+    family = first.point.trace.family
+    return f"{family} in windows of under {TINY:,}" if first.point.window < TINY else family
+
+
 def tell(figures: Figures, party: str, first: First, left: Left) -> None:
     there = {id(message) for message in left.messages}
     gone = {place for place, message in enumerate(first.point.history) if id(message) not in there}
     kept = units(left.messages, first.point.history)
-    tally = figures.found.setdefault((party, first.point.trace.family), Tally())
+    tally = figures.found.setdefault((party, family_of(first)), Tally())
     for need in needs(first, gone):
         is_there = any(need.value in unit for unit in kept)
         is_together = is_there and all(
@@ -199,9 +209,11 @@ async def digested(first: First) -> Left:
 def run(data: Path) -> Figures:
     figures = Figures()
     scale = Scale(Meter(shipped()), MODELS[Format.OPENAI_CHAT], Format.OPENAI_CHAT)
-    firsts = [first for trace in read_traces(data) for first in first_points(trace, scale)]
+    traces = read_traces(data)
+    firsts = [first for trace in (*traces, *joined(traces, scale)) for first in first_points(trace, scale)]
     for first in firsts:
-        figures.cuts[first.point.trace.family] = figures.cuts.get(first.point.trace.family, 0) + 1
+        family = family_of(first)
+        figures.cuts[family] = figures.cuts.get(family, 0) + 1
         tell(figures, OURS, first, anyio.run(digested, first))
     if present(("langchain",), wanted=os.environ.get("PEERS") != "no"):
         for first, left in zip(firsts, left_by("langchain", [first.point for first in firsts]), strict=True):
@@ -211,12 +223,12 @@ def run(data: Path) -> Figures:
 
 def report(figures: Figures) -> None:
     titles = ("needed", "there", "with partner", "together", "there and together")
-    print(f"{'arguments of the next calls':30}{'cuts':>6}  {'':18}" + "".join(f"{title:>20}" for title in titles))
+    print(f"{'arguments of the next calls':40}{'cuts':>6}  {'':18}" + "".join(f"{title:>20}" for title in titles))
     for (party, family), tally in figures.found.items():
         shares = ((tally.there, tally.needed), (tally.together, tally.paired), (tally.right, tally.needed))
         there, together, both = (f"{part / whole:.1%}" if whole else "-" for part, whole in shares)
         print(
-            f"{family:30}{figures.cuts[family]:>6}  {party:18}{tally.needed:>20}{there:>20}"
+            f"{family:40}{figures.cuts[family]:>6}  {party:18}{tally.needed:>20}{there:>20}"
             f"{tally.paired:>20}{together:>20}{both:>20}"
         )
 

@@ -11,6 +11,8 @@ from ullage.messages import Format
 HALF, RESERVE = 0.50, 0.15
 ROOMY, TOLD = 16_000, 0.95
 """The window from which on a summary or digest must come to half, and the share of those that must."""
+ENOUGH = 20
+"""Compactions with a summary or digest from which on the share of a family, or of its windows, is told apart."""
 ACCOUNT = 0.20
 """The share of a small window that a summary and its identifiers may fill."""
 
@@ -112,6 +114,16 @@ class Figures:
             for key, (floor, words) in floors.items()
             if (share := shares[key]) is not None and share < floor
         ]
+        kinds: tuple[Callable[[Seen], str], ...] = (
+            lambda one: one.family,
+            lambda one: f"{one.family} in windows of {one.window:,}",
+        )
+        for kind in kinds:
+            for name in dict.fromkeys(map(kind, self.told)):
+                told = [one for one in self.told if kind(one) == name]
+                share = sum(one.is_under_half for one in told) / len(told)
+                if len(told) >= ENOUGH and share < TOLD:
+                    short.append(f"{share:.2%} of compactions of {name} with a summary or digest use at most half")
         return short + ([f"{self.withheld} compactions were broken and withheld"] if self.withheld else [])
 
     def to_json(self) -> dict[str, float | None]:
@@ -133,11 +145,12 @@ def report(figures: Figures) -> None:
         "format": lambda one: one.format.value,
         "window": lambda one: one.window,
         "session": lambda one: one.family,
+        "": lambda one: f"{one.family} in windows of {one.window:,}",
         "summarising model": lambda one: one.summarizer,
     }
     for name, kind in rows.items():
         for value in dict.fromkeys(map(kind, figures.seen)):
-            _row(f"{name} {value}", Figures(0, [one for one in figures.seen if kind(one) == value]))
+            _row(f"{name} {value}".strip(), Figures(0, [one for one in figures.seen if kind(one) == value]))
     _row("all", figures)
 
 

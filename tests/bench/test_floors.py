@@ -7,6 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from ullage.messages import Format
 from ullage.tokens import Count, Method
 
 BENCH = Path(__file__).parents[2] / "bench"
@@ -20,15 +21,42 @@ def load(monkeypatch: pytest.MonkeyPatch, name: str) -> ModuleType:
 def test_the_floor_of_relations_is_missed_where_nothing_was_needed(monkeypatch: pytest.MonkeyPatch):
     bench = load(monkeypatch, "context_relations")
     assert bench.Tally().share is None
-    whole = {(bench.OURS, family): bench.Tally(needed=10, there=10, right=10) for family in bench.SERVICE}
+    whole = {(bench.OURS, family): bench.Tally(needed=50, there=50, right=50) for family in bench.SERVICE}
     assert bench.Figures(found=whole).missed() == []
     for family in bench.SERVICE:
         without = {key: tally for key, tally in whole.items() if family not in key}
         for found in (without, without | {(bench.OURS, family): bench.Tally()}):
             (missed,) = bench.Figures(found=found, cuts={family: 3}).missed()
-            assert missed.startswith(f"{family}: no cut")
-        (missed,) = bench.Figures(found=whole | {(bench.OURS, family): bench.Tally(needed=10, right=8)}).missed()
+            assert missed.startswith(f"{family}: the calls after the cuts need 0 arguments")
+        (missed,) = bench.Figures(found=whole | {(bench.OURS, family): bench.Tally(needed=50, right=40)}).missed()
         assert missed.startswith(f"{family}: 80.0%")
+
+
+def test_relations_have_a_floor_in_any_family_with_enough_arguments(monkeypatch: pytest.MonkeyPatch):
+    bench = load(monkeypatch, "context_relations")
+    whole = {(bench.OURS, family): bench.Tally(needed=50, there=50, right=50) for family in bench.SERVICE}
+    for needed, missed in ((50, 1), (5, 0)):
+        found = whole | {(bench.OURS, "another"): bench.Tally(needed=needed, right=needed // 2)}
+        assert len(bench.Figures(found=found, cuts={"another": 3}).missed()) == missed
+
+
+def test_half_of_the_window_is_a_floor_of_each_family_and_of_each_of_its_windows(monkeypatch: pytest.MonkeyPatch):
+    bench = load(monkeypatch, "context_seen")
+
+    def seen(family: str, window: int, after: float) -> object:
+        return bench.Seen(
+            family=family, name="", format=Format.OPENAI_CHAT, window=window, summarizer="", before=0.7, after=after,
+            tiers=("digest",), warning="", faults=(), keeps_last=True, keeps_task=True, keeps_pinned=True, stuck=0.0,
+        )  # fmt: skip
+
+    many = [seen("one", 64_000, 0.4) for _ in range(2_000)]
+    assert bench.Figures(1, many).missed() == []
+    missed = bench.Figures(1, [*many, *(seen("one", 16_000, 0.6) for _ in range(30))]).missed()
+    assert [line.partition(" of compactions ")[2] for line in missed] == [
+        "of one in windows of 16,000 with a summary or digest use at most half"
+    ]
+    assert any(" of two " in line for line in bench.Figures(1, [*many, *(seen("two", 32_000, 0.6),) * 30]).missed())
+    assert bench.Figures(1, [*many, *(seen("two", 8_000, 0.6),) * 30]).missed() == []
 
 
 def test_relations_without_a_figure_are_shown_as_such(
