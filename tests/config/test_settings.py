@@ -31,3 +31,23 @@ def test_a_clients_own_model_comes_with_its_own_window():
 
 def test_the_stores_address_is_never_shown():
     assert "s3cret" not in repr(Settings(store="postgresql://me:s3cret@host/db"))
+
+
+@pytest.mark.requirement("U:groups")
+def test_a_profile_sees_the_servers_of_its_groups_and_no_other():
+    settings = Settings(
+        store="sqlite://",
+        groups={"work": ("mail", "wiki"), "home": ("lamp",), "all": ("mail", "lamp"), "empty": ()},
+        clients={
+            "one": ClientProfile(groups=("work",)),
+            "two": ClientProfile(groups=("work", "all")),
+            "odd": ClientProfile(groups=("nowhere", "home", "empty")),
+            "nothing": ClientProfile(groups=()),
+            "every": ClientProfile(mode="direct"),
+        },
+    )
+    assert settings.servers_of("one") == {"mail", "wiki"}
+    assert settings.servers_of("two") == {"mail", "wiki", "lamp"}
+    assert settings.servers_of("odd") == {"lamp"}
+    assert settings.servers_of("nothing") == frozenset()
+    assert [settings.servers_of(client) for client in ("every", "unheard-of", None)] == [None, None, None]

@@ -126,3 +126,11 @@ def test_temperatures_and_caps_that_a_model_cannot_have_are_named():
 def test_a_sound_policy_has_no_warnings():
     entry = ModelEntry(id="openai:gpt-5.6-sol", provider="openai", model="gpt-5.6-sol", cap_default=1000, cap_hard=2000)
     assert warned(Policy(aliases={"chat": entry.id}, models={entry.id: entry}, default_alias="chat")) == {}
+
+
+@pytest.mark.requirement("S4:lint")
+def test_temperatures_from_0_to_2_are_in_bounds():
+    entries = {"a": ModelEntry(id="a", provider="openai", model="gpt-4o")}
+    temperatures = {"cold": 0.0, "hot": 2.0, "colder": -0.1, "hotter": 2.1}
+    found = warned(Policy(models=entries, default_alias="a", temperatures=temperatures))
+    assert {key for key in found if key.startswith("temperatures.")} == {"temperatures.colder", "temperatures.hotter"}

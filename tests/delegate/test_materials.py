@@ -204,6 +204,15 @@ async def test_only_closed_schemas_are_strict():
     assert is_strict(SCHEMA)
     assert not is_strict({**SCHEMA, "additionalProperties": True})
     assert not is_strict({**SCHEMA, "required": ["city"]})
+    closed: JsonObject = {"properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
+    assert is_strict(closed)
+    assert is_strict({"type": "object", "additionalProperties": False})
+    assert not is_strict({"type": "object"})
+    assert not is_strict({**closed, "required": "a"})
+    assert not is_strict({**closed, "required": ["a", "b"]})
+    assert not is_strict({"type": "array", "items": {"type": "string"}}), "no object"
+    assert not is_strict({**closed, "properties": {"a": {"type": "object"}}})
+    assert not is_strict({**closed, "properties": {"a": {"items": [{"properties": {"b": {}}}]}}})
     assert not is_strict({"type": "array"})
 
 

@@ -70,6 +70,11 @@ async def test_a_route_reports_all_attempts_with_the_time_they_took_and_waited()
     answered = replace(answered, milliseconds=200.0, waited=1_000.0)
     found = [line for _, line in lines(replace(happening, attempts=(failed, answered)), None)]
     first, second = (line for line in found if line["event"] == "attempt")
+    other = replace(failed, alias="other", provider="elsewhere", model="m")
+    (route,) = (
+        line for _, line in lines(replace(happening, attempts=(other, answered)), None) if line["event"] == "route"
+    )
+    assert (route["alias"], route["provider"], route["attempts"]) == (answered.alias, "openai", 2)
     model = {"provider": "openai", "model": answered.model, "alias": answered.alias}
     error = {"kind": "timeout", "status": 504, "error": "took too long"}
     assert first.items() >= {**model, **error, "latency_ms": 30.0, "number": 1}.items()

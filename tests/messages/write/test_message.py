@@ -172,3 +172,30 @@ def test_a_text_of_either_side_is_read_as_theirs(format: Format):  # noqa: A002
 
 def test_our_own_texts_are_neutral_messages():
     assert user_message(Format.ULLAGE, "Hi") == Message(role="user", parts=(Text("Hi"),))
+
+
+@pytest.mark.requirement("S2:formats", "S4:providers")
+@pytest.mark.parametrize(
+    ("media", "written"),
+    [
+        (
+            Media(kind="image", media_type="image/png", data="aGk=", detail="MEDIA_RESOLUTION_LOW"),
+            {
+                "inlineData": {"mimeType": "image/png", "data": "aGk="},
+                "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"},
+            },
+        ),
+        (
+            Media(kind="image", media_type="image/png", data="aGk=", detail="low"),
+            {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
+        ),
+        (
+            Media(kind="video", media_type="video/mp4", url="gs://b/x"),
+            {"fileData": {"fileUri": "gs://b/x", "mimeType": "video/mp4"}},
+        ),
+        (Media(kind="video", url="gs://b/x"), {"fileData": {"fileUri": "gs://b/x"}}),
+    ],
+)
+def test_gemini_gets_media_with_their_type_and_resolution(media: Media, written: object):
+    (native,) = write_message(Message(role="user", parts=(media,)), Format.GEMINI)
+    assert native == {"role": "user", "parts": [written]}
