@@ -1,10 +1,14 @@
+import pytest
+
 from context.talks import Scale, assistant, call, entries_of, result, tool, user
 from ullage.context import DEFAULTS, Entry
 from ullage.context.context_options import limits_of
-from ullage.context.tool_pairs import is_marked
+from ullage.context.tool_pairs import is_marked, is_placeholder
 from ullage.context.truncate_messages import mask, noted, weight_of
 from ullage.messages import Text, ToolResult
 from ullage.tokens import drain
+
+pytestmark = pytest.mark.requirement("S2:compact:how", "S2:task")
 
 COMMIT = "4f0c2d9e7b1a58c36d2e90f4a7b8c1d2e3f40516"
 BODY = f"commit {COMMIT} touches src/gauge/needle.py\n" + "a line of what the tool said\n" * 200
@@ -61,3 +65,14 @@ def test_a_note_takes_no_more_than_its_room_and_half_of_what_was_won():
 def test_where_nothing_was_changed_nothing_is_noted():
     before, _ = masked(BODY)
     assert note(before, before) == before
+
+
+def test_a_text_without_a_part_is_marked_and_a_placeholder_is_all_that_is_left():
+    before, after = masked(BODY)
+    assert not any(is_marked(body) or is_placeholder(body) for body in bodies(before))
+    first, *_ = bodies(after)
+    assert is_placeholder(first)
+    assert is_placeholder(f"{first}\nand a note")
+    assert not is_placeholder(f"a line before\n{first}")
+    assert not is_placeholder(f"[x]\n{first}")
+    assert is_marked(f"a line before\n{first}")

@@ -173,6 +173,17 @@ def test_a_default_that_is_a_date_or_a_folder_does_not_count_and_any_other_does(
 
 
 @pytest.mark.requirement("U:pin")
+@pytest.mark.parametrize("name", ["default", "required", "const", "enum", "title", "any"])
+def test_a_parameter_may_be_called_like_a_keyword(name: str):
+    def described(said: str) -> str:
+        schema = {"type": "object", "properties": {name: {"type": "string", "description": said}}}
+        return fingerprint({"name": "x", "inputSchema": schema}, HERE)
+
+    assert described("Today is 2026-11-16.") == described("Today is 2027-01-02.")
+    assert described("Send it to 10.0.0.1.") != described("Send it to 203.0.113.7.")
+
+
+@pytest.mark.requirement("U:pin")
 def test_a_definition_nested_beyond_reason_is_compared_exactly():
     def nested(said: str) -> dict[str, Any]:
         inner: dict[str, Any] = {"description": said}
