@@ -112,6 +112,9 @@ class Planting:
                     f"SELECT (SELECT max({column}) FROM {name}) AS z",
                     f"SELECT DISTINCT {column} FROM {name}",
                     f"SELECT {column}, count(*) FROM {name} GROUP BY {column}",
+                    f"SELECT * FROM {name} a JOIN {name} b USING ({column})",
+                    f"SELECT * FROM people JOIN (SELECT {column} AS id FROM {name}) x USING (id)",
+                    f"SELECT * FROM (SELECT {column} AS secret, '1' AS id FROM {name}) x LEFT JOIN people USING (id)",
                 )
             )
 

@@ -127,6 +127,43 @@ async def test_what_duckdb_can_do_beyond_views_shows_nothing_either(tmp_path: Pa
             assert SECRET not in await said(source, "query", sql=sql), sql
 
 
+async def test_pivots_and_chosen_columns_of_duckdb_show_only_what_is_not_masked(tmp_path: Path):
+    made = [
+        *TABLES,
+        "CREATE VIEW pivoted AS FROM people PIVOT (first(secret) FOR id IN ('1', '2') GROUP BY name)",
+        "CREATE VIEW unpivoted AS FROM people UNPIVOT (v FOR k IN (name, secret))",
+        "CREATE VIEW chosen AS SELECT COLUMNS('name|secret') FROM people",
+    ]
+    async with opened(make_duckdb(tmp_path, made), "people.secret") as source:
+        for sql in (
+            "FROM pivoted",
+            "FROM unpivoted",
+            "FROM people PIVOT (first(secret) FOR id IN ('1', '2') GROUP BY name)",
+            "PIVOT people ON id USING first(secret) GROUP BY name",
+            "PIVOT people ON secret USING count(*) GROUP BY id",
+            "PIVOT people ON id USING count(*)",
+            "UNPIVOT people ON name, secret INTO NAME k VALUE v",
+            "WITH notes AS (SELECT secret AS body, id FROM people) PIVOT notes ON body USING count(*) GROUP BY id",
+            "FROM people p, LATERAL (PIVOT (SELECT p.secret AS s, id FROM notes) ON id USING first(s))",
+            "SELECT max(COLUMNS('secret')) FROM people",
+        ):
+            answer = await said(source, "query", sql=sql)
+            assert SECRET not in answer, sql
+            assert "1 row" not in answer or "***" in answer, sql
+        for sql, shown in (
+            ("FROM chosen ORDER BY name", f"{PLAIN}1,***"),
+            ("SELECT COLUMNS('name|secret') FROM people ORDER BY name", f"{PLAIN}1,***"),
+            ("SELECT COLUMNS(['SECRET', 'id']) FROM people ORDER BY id", "1,***"),
+            ("PIVOT people ON id USING first(name) GROUP BY id ORDER BY id", f"1,{PLAIN}1"),
+            ("PIVOT notes ON id USING first(body)", f"{PLAIN}3"),
+            ("SELECT p.secret, q.* EXCLUDE (id) FROM people p, (SELECT id FROM notes) q WHERE p.id = q.id", "***"),
+            ("SUMMARIZE notes", f"{PLAIN}3"),
+        ):
+            answer = await said(source, "query", sql=sql)
+            assert shown in answer, sql
+            assert SECRET not in answer, sql
+
+
 @pytest.mark.parametrize("make", [make_sqlite, make_duckdb])
 async def test_a_misspelt_name_gets_its_nearest_with_masking_on(tmp_path: Path, make: Made):
     async with opened(make(tmp_path, TABLES), "people.secret") as source:
