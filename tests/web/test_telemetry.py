@@ -95,7 +95,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "work"
 
 
-def serve(*messages: Object, **variables: str) -> tuple[dict[int, Object], str, float]:
+def serve(*messages: Object, program: str = sys.executable, **variables: str) -> tuple[dict[int, Object], str, float]:
     """Run `ullage serve` on these requests; return its answers by id, its log, and how long it took."""
     greeting = [
         {
@@ -112,8 +112,8 @@ def serve(*messages: Object, **variables: str) -> tuple[dict[int, Object], str, 
     lines = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in (*greeting, *messages))
     began = time.monotonic()
     ended = subprocess.run(
-        [sys.executable, "-m", "ullage", "serve", "--client", "codex"],
-        input=lines, capture_output=True, text=True, env={**os.environ, **variables}, timeout=60, check=True,
+        [program, "-m", "ullage", "serve", "--client", "codex"],
+        input=lines, capture_output=True, text=True, env={**os.environ, **variables}, timeout=120, check=True,
     )  # fmt: skip
     answers = [json.loads(line) for line in ended.stdout.splitlines()]
     return {one["id"]: one for one in answers if "id" in one}, ended.stderr, time.monotonic() - began

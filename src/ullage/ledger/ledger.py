@@ -123,6 +123,8 @@ class Recording:
         self._is_hurried = False
         self._is_closing = False
         self._failures = 0
+        self._writing = 0
+        """Entries of the batch that is being written."""
         self._settled = 0
         self._recorded = 0
         self._reason: str | None = None
@@ -170,8 +172,13 @@ class Recording:
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(timeout)
+        late = "the database did not take them in time"
         with self._changed:
-            self._lose_queue("the database did not take them in time")
+            self._lose_queue(late)
+            # The thread may still wait for a locked database; it is not waited for, and ends with the process.
+            writing, self._writing = self._writing, 0
+            if writing:
+                self._lose(writing, late)
         self._say()
 
     async def close(self) -> None:
@@ -201,6 +208,7 @@ class Recording:
             self._changed.wait_for(lambda: self._queue or self._is_closing)
             self._wait(self._pause, lambda: self._is_hurried or len(self._queue) >= _BATCH)
             batch = [self._queue.popleft() for _ in range(min(_BATCH, len(self._queue)))]
+            self._writing = len(batch)
             self._is_hurried = self._is_hurried and bool(self._queue)
             return batch
 
@@ -218,15 +226,22 @@ class Recording:
             self._put_back(batch, error.message)
         except Exception as error:  # noqa: BLE001 - an entry that cannot be written must not end the writing of others
             with self._changed:
-                self._lose(len(batch), f"they cannot be written ({type(error).__name__})")
+                if self._writing:
+                    self._lose(len(batch), f"they cannot be written ({type(error).__name__})")
+                self._writing = 0
         else:
             with self._changed:
                 self._failures, self.problem = 0, None
-                self._settle(len(batch))
+                if self._writing:
+                    self._settle(len(batch))
+                self._writing = 0
 
     def _put_back(self, batch: Sequence[Entry | AuditEvent], reason: str) -> None:
         with self._changed:
             self.problem = reason
+            if not self._writing:  # given up by `stop` meanwhile
+                return
+            self._writing = 0
             self._queue.extendleft(reversed(batch))
             if self._is_closing:
                 self._lose_queue(reason)
