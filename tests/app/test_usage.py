@@ -19,7 +19,7 @@ from ullage.cli import main
 from ullage.ledger import Entry, usage_report
 from ullage.ledger.rows import write_entries
 from ullage.models import shipped
-from ullage.store import Database
+from ullage.store import Connection, Database
 from upstreams import settle_in
 
 pytestmark = pytest.mark.requirement("U:usage")
@@ -250,3 +250,50 @@ def test_words_of_others_are_no_formula_in_csv_and_no_escape_on_a_terminal(
 def test_usage_without_any_session_says_so(home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     assert main(["usage", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
     assert "Nothing was recorded" in capsys.readouterr().out
+
+
+def test_tools_that_nobody_called_are_named_with_what_they_weigh(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    now = datetime.now(UTC)
+    write_lines(claude(home, "s1"), answer(1, timestamp=now.isoformat()))
+    store = f"sqlite:///{tmp_path}/kept.db"
+    database = Database.open(store)
+    moment = now.timestamp()
+
+    def write(connection: Connection) -> None:
+        connection.execute(
+            'INSERT INTO ullage_servers (id, name, "key", created, updated, seen) '
+            "VALUES ('s', 'shop', 'k', :t, :t, :t)",
+            {"t": moment},
+        )
+        for place, (name, tokens) in enumerate((("query", 70), ("schema", 130), ("drop", 300))):
+            connection.execute(
+                "INSERT INTO ullage_tools (id, server_id, position, name, definition, definition_hash, token_count, "
+                "created, updated) VALUES (:id, 's', :place, :id, '{}', :id, :tokens, :t, :t)",
+                {"id": name, "place": place, "tokens": tokens, "t": moment},
+            )
+        use = Entry(
+            time=now, kind="result", principal="ada", session="m", client="claude-code", server="shop", tool="query",
+            tokens=10,
+        )  # fmt: skip
+        write_entries(connection, [use, use])
+
+    database.write(write)
+    database.close()
+    assert main(["usage", "--json", "--store", store]) == 0
+    (unused,) = json.loads(capsys.readouterr().out)["unusedTools"]
+    dollars = unused.pop("dollars")
+    assert unused == {"server": "shop", "unused": ["drop", "schema"], "tools": 3, "tokens": 430}
+    assert dollars == pytest.approx(430 * 2 * 0.5 / 1_000_000), "two requests, at the price of reading a cache"
+    assert main(["usage", "--by", "tool", "--store", store]) == 0
+    shown = capsys.readouterr().out
+    assert "Never used" in shown
+    assert "shop: 2 of 3 tools, 430 tokens" in shown
+
+
+def test_blocks_are_written_as_csv_too(home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    write_lines(claude(home, "s1"), answer(1, timestamp=datetime.now(UTC).isoformat()))
+    assert main(["usage", "--by", "block", "--csv", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
+    (block,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (block["client"], block["calls"]) == ("claude-code", "1")

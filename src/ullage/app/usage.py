@@ -3,21 +3,32 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import Path
 
 from ullage.config import Flags, load
 from ullage.ledger import Group, Line, Report, Spent, read_entries, usage_report
+from ullage.ledger.rows import KINDS
 from ullage.models import ModelTable, Price, price_of
-from ullage.store import Database
+from ullage.store import Connection, Database
 from ullage.tool import Json
 from ullage.wire import user_name
 
 from .count_text import meter
 from .import_logs import Imported, import_logs
 
-__all__ = ["Advice", "Block", "Span", "Usage", "advise", "five_hour_blocks", "open_usage"]
+__all__ = [
+    "Advice",
+    "Block",
+    "Span",
+    "UnusedTools",
+    "Usage",
+    "advise",
+    "five_hour_blocks",
+    "open_usage",
+    "unused_tools",
+]
 
 _BLOCK = timedelta(hours=5)
 _LEAST = Decimal("0.01")
@@ -230,6 +241,67 @@ def _unused_tools(usage: Usage, span: Span) -> list[Advice]:
             dollars=None,
         )
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedTools:
+    """The tools of a server behind Ullage that nobody called."""
+
+    server: str
+    names: tuple[str, ...]
+    tools: int
+    """All tools of the server."""
+    tokens: int
+    """Tokens of the unused definitions, in each request that lists them."""
+    dollars: Decimal | None
+    """Cost of listing them in every request of the time, read from a cache; None where no price is known."""
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "server": self.server,
+            "unused": list(self.names),
+            "tools": self.tools,
+            "tokens": self.tokens,
+            "dollars": None if self.dollars is None else float(self.dollars),
+        }
+
+
+def unused_tools(usage: Usage, report: Report, span: Span) -> list[UnusedTools]:
+    """Return the tools without a call in the time, of each server that the catalogue knows; the heaviest first."""
+    bounds = [None if one is None else datetime.combine(one, time(), span.zone) for one in (span.since, span.until)]
+    first, last = (None if one is None else int(one.timestamp() // 86_400) for one in bounds)
+    values: dict[str, object] = {
+        "kind": KINDS.index("result"),
+        "first": first or 0,
+        "last": 10**6 if last is None else last,
+    }
+
+    def read(connection: Connection) -> tuple[set[tuple[str, str]], list[tuple[str, str, int]]]:
+        called = connection.execute(
+            "SELECT DISTINCT u.server, u.tool FROM ullage_tool_days d JOIN ullage_subjects u ON u.id = d.subject "
+            "WHERE u.kind = :kind AND d.day >= :first AND d.day <= :last",
+            values,
+        ).all()
+        known = connection.execute(
+            "SELECT s.name, t.name, t.token_count FROM ullage_servers s JOIN ullage_tools t ON t.server_id = s.id "
+            "WHERE s.updated = (SELECT MAX(o.updated) FROM ullage_servers o WHERE o.name = s.name)"
+        ).all()
+        return {(server, tool) for server, tool in called}, [(server, tool, int(n)) for server, tool, n in known]
+
+    called, known = usage.database.read(read)
+    model = _most_called(report.total)
+    price = None if model is None else usage.price(model)
+    rate = None if price is None else price.cache_read or price.input
+    found = list[UnusedTools]()
+    for server in dict.fromkeys(name for name, _, _ in known):
+        tools = [(tool, tokens) for name, tool, tokens in known if name == server]
+        unused = [(tool, tokens) for tool, tokens in tools if (server, tool) not in called]
+        tokens = sum(tokens for _, tokens in unused)
+        dollars = None if rate is None else tokens * report.total.requests * rate
+        names = tuple(sorted(tool for tool, _ in unused))
+        if unused:
+            found.append(UnusedTools(server=server, names=names, tools=len(tools), tokens=tokens, dollars=dollars))
+    return sorted(found, key=lambda one: -one.tokens)
 
 
 _LARGE = 2_000

@@ -14,7 +14,16 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import Path
 
-from ullage.app.usage import Advice, Block, Span, advise, five_hour_blocks, open_usage
+from ullage.app.usage import (
+    Advice,
+    Block,
+    Span,
+    UnusedTools,
+    advise,
+    five_hour_blocks,
+    open_usage,
+    unused_tools,
+)
 from ullage.errors import InvalidArguments
 from ullage.ledger import GROUPS, Group, Line, Report, usage_report
 from ullage.tool import Json
@@ -25,6 +34,8 @@ __all__ = ["arguments", "money", "parse_day", "parse_zone", "report_json", "run"
 
 _PERIODS = {"today": 0, "yesterday": 1, "week": 6, "month": 29}
 _UNNAMED = "(unknown)"
+_MOST_UNUSED = 10
+"""Servers whose unused tools are shown; JSON has all."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,16 +64,21 @@ def run(arguments: argparse.Namespace) -> int:
             say("ullage: some logs were not read")
         if arguments.by == "block":
             blocks = five_hour_blocks(usage.database, since=since, until=until, zone=zone)
-            _print_blocks(blocks, zone, as_json=arguments.json)
+            if arguments.csv:
+                _print_blocks_csv(blocks, zone)
+            else:
+                _print_blocks(blocks, zone, as_json=arguments.json)
             return 0
         report = usage_report(usage.database, by=arguments.by, since=since, until=until, zone=zone, prices=usage.price)
         advice = advise(usage, report, Span(since, until, zone))
+        unused = unused_tools(usage, report, Span(since, until, zone))
     if arguments.json:
-        emit_json(report_json(report, [one.to_json() for one in advice]))
+        said = report_json(report, [one.to_json() for one in advice])
+        emit_json({**said, "unusedTools": [one.to_json() for one in unused]})
     elif arguments.csv:
         _print_csv(report)
     else:
-        _print_report(report, advice)
+        _print_report(report, advice, unused if report.by in ("server", "tool") else [])
     return 0
 
 
@@ -129,9 +145,9 @@ def money(dollars: Decimal | None) -> str:
     return f"{'-' if dollars < 0 else ''}${abs(dollars):,.2f}"
 
 
-def _print_report(report: Report, advice: Sequence[Advice]) -> None:
+def _print_report(report: Report, advice: Sequence[Advice], unused: Sequence[UnusedTools]) -> None:
     total = report.total
-    if not total.spent.calls and not total.requests:
+    if not total.spent.calls and not total.requests and not unused:
         emit("Nothing was recorded in this time, and no session of a known program was found.")
         emit(dim("Try --since 365d; `ullage status` shows where Ullage is installed."))
         return
@@ -146,6 +162,7 @@ def _print_report(report: Report, advice: Sequence[Advice]) -> None:
     notes = list(_notes(total))
     for line in (line for note in notes for line in textwrap.wrap(note, page())):
         emit(dim(line))
+    _print_unused(unused)
     if advice:
         emit()
         emit(bold("Most worth doing"))
@@ -154,6 +171,19 @@ def _print_report(report: Report, advice: Sequence[Advice]) -> None:
             for line in textwrap.wrap(plain(one.finding) + worth, page() - 2):
                 emit(f"  {line}")
             emit(f"    {green(plain(one.command))}")
+
+
+def _print_unused(unused: Sequence[UnusedTools]) -> None:
+    if not unused:
+        return
+    emit()
+    emit(bold("Never used"))
+    for one in unused[:_MOST_UNUSED]:
+        worth = "" if not one.dollars else f", {money(one.dollars)} if every request had listed them"
+        which = ", ".join(one.names) if len(one.names) < one.tools else "all of them"
+        said = f"{one.server}: {len(one.names)} of {one.tools} tools, {one.tokens:,} tokens{worth}: {which}"
+        for line in textwrap.wrap(plain(said), page() - 2, max_lines=2, placeholder=" …"):
+            emit(f"  {line}")
 
 
 def _saved_words(total: Line) -> str:
@@ -179,7 +209,9 @@ def _notes(total: Line) -> Iterator[str]:
             "searches": saved.search,
             "read back": saved.page,
         }
-        yield "Saved tokens: " + ", ".join(f"{name} {short(value)}" for name, value in parts.items() if value)
+        named = [f"{name} {short(value)}" for name, value in parts.items() if value]
+        if named:
+            yield f"Saved tokens: {', '.join(named)}"
     if spent.unpriced:
         yield f"{spent.unpriced:,} of {spent.calls:,} calls have no known price and are in no sum of money"
 
@@ -282,6 +314,18 @@ def _print_csv(report: Report) -> None:
 def _safe_cell(text: str) -> str:
     """Keep a text from being read as a formula by a spreadsheet, because names come from others."""
     return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
+
+
+def _print_blocks_csv(found: Sequence[Block], zone: tzinfo) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(
+        ["start", "end", "client", "calls", "input", "cache_read", "cache_write", "output", "reasoning", "dollars"]
+    )
+    for one in found:
+        spent, span = one.spent, [moment.astimezone(zone).isoformat() for moment in (one.start, one.end)]
+        fresh = spent.input - spent.cache_read - spent.cache_write
+        figures = [spent.calls, fresh, spent.cache_read, spent.cache_write, spent.output, spent.reasoning]
+        writer.writerow([*span, _safe_cell(one.client), *figures, spent.dollars])
 
 
 def _print_blocks(found: Sequence[Block], zone: tzinfo, *, as_json: bool) -> None:
