@@ -114,6 +114,9 @@ export function table(caption, columns, rows, { total = null } = {}) {
 }
 
 export function copyable(command) {
+  const shown = visible(command, 2000);
+  // A command that is not what it looks like is not to be pasted into a terminal.
+  if (shown !== command) return h("div", { class: "command" }, h("code", {}, shown));
   const button = h("button", { type: "button", class: "quiet copy" }, "Copy");
   button.addEventListener("click", async () => {
     try {
@@ -124,7 +127,7 @@ export function copyable(command) {
     }
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
-  return h("div", { class: "command" }, h("code", {}, visible(command, 2000)), button);
+  return h("div", { class: "command" }, h("code", {}, shown), button);
 }
 
 export function empty(title, text, ...commands) {

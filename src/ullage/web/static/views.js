@@ -293,7 +293,7 @@ async function results(get) {
       stat("After", inTokens(after), `${percent(before - after, before)} less`, "lead"),
       stat("Read back later", inTokens(readBack), "savings that were only postponed"),
       stat("Errors", count(found.total.errors), `${percent(found.total.errors, found.total.uses)} of the results`)),
-    card("Results before and after", "tokens of each tool's results; the pale bar is before, the dark one after",
+    card("Results before and after", "tokens of each tool's results; the grey bar is before, the coloured one after",
       table("Results by tool", [
         { title: "Tool", cell: (row) => name(row.tool) },
         { title: "Results", number: true, cell: (row) => count(row.uses) },
@@ -451,7 +451,8 @@ async function health(get) {
       stat("Store", found.isUsable ? "usable" : "not usable", found.storeError ? visible(found.storeError) : stored ?? "",
         found.isUsable && !found.lostEntries ? "" : "bad"),
       stat("Servers running", [count(running), h("small", {}, ` of ${count(found.servers.length)}`)],
-        failing ? `${plural(failing, "server")} failing` : "they start when they are first used", failing ? "bad" : ""),
+        failing ? `${plural(failing, "server")} failing`
+          : running < found.servers.length ? "others start at their first use" : "", failing ? "bad" : ""),
       isOperator ? stat("Open calls", count(found.openCalls), "of all clients, at this moment") : null,
       stat("Ullage", found.version, found.started ? ["since ", when(found.started)] : "")),
     found.servers.length
