@@ -28,7 +28,7 @@ from ullage.sql import Answer
 from ullage.sql.answer_format import shape
 from ullage.sql.describe import describe, schema_json
 from ullage.sql.sql_tools import Format, QueryAsked
-from ullage.table import records_json, row_line, written
+from ullage.table import dump_value, records_json, row_line
 from ullage.tokens import Meter
 
 MODEL = "gpt-4o"
@@ -79,7 +79,7 @@ def weigh_sets(sets: Sequence[ResultSet], meter: Meter) -> dict[str, float]:
 
 def forms(each: ResultSet) -> dict[str, str]:
     rows = [list(row) for row in each.rows]
-    table = f'{{"columns":{written([*each.columns])},"rows":{written(rows)}}}'  # pyright: ignore[reportArgumentType]
+    table = f'{{"columns":{dump_value([*each.columns])},"rows":{dump_value(rows)}}}'  # pyright: ignore[reportArgumentType]
     return {
         "pretty JSON": records_json(each.columns, each.rows, 2),
         "compact JSON": records_json(each.columns, each.rows),

@@ -12,7 +12,7 @@ from typing import Any
 
 from model_sources import Claim
 
-from ullage.models.model_cards import fold, forms, undated
+from ullage.models.model_cards import fold, forms, strip_release_suffixes
 
 __all__ = ["Group", "Names", "Verdict", "bare", "grouped", "joined", "same", "verdict"]
 
@@ -195,7 +195,7 @@ def joined(groups: dict[str, Group]) -> dict[str, Group]:
 
 
 def _base(group: Group, groups: dict[str, Group]) -> Group | None:
-    for key in undated(group.key):
+    for key in strip_release_suffixes(group.key):
         base = groups.get(key)
         if base and base.family.name == group.family.name and not _differ(group, base):
             return base

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delegate.streams import ANSWERS, Scripted, provider
-from ullage.delegate.attempt import attempt, unquoted
+from ullage.delegate.attempt import attempt, remove_quotations
 from ullage.delegate.model_call import Event, FailureKind, Outgoing, ProviderFailed, TextDelta
 from ullage.messages import Message, Text, ToolResult
 from ullage.models import Usage
@@ -268,13 +268,15 @@ async def test_what_a_provider_quotes_of_the_request_is_not_handed_on():
 )
 def test_no_quotation_is_left_wherever_it_stands(prompt: str, before: str, after: str):
     plain = " ".join(prompt.split())
-    told = unquoted(f"{before}{plain}{after}", [Message(role="tool", parts=(ToolResult(parts=(Text(prompt),)),))], ())
+    told = remove_quotations(
+        f"{before}{plain}{after}", [Message(role="tool", parts=(ToolResult(parts=(Text(prompt),)),))], ()
+    )
     assert told == (f"{before}…{after}" if len(plain) >= 20 else f"{before}{plain}{after}")
 
 
 @pytest.mark.parametrize(("secret", "said"), [("s3cr3t", "no ***"), ("s3cr3", "no s3cr3"), ("", "no "), (None, "no ")])
 def test_a_secret_of_six_characters_is_left_out_and_a_shorter_one_is_a_word(secret: str | None, said: str):
-    assert unquoted(f"no {secret or ''}", (), (secret,)) == said
+    assert remove_quotations(f"no {secret or ''}", (), (secret,)) == said
 
 
 async def test_a_providers_words_are_short_and_hold_no_key():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.delegate.code_tools import PatchFailed, applied, framework_for, patch_of, read_patch
+from ullage.delegate.code_tools import PatchFailed, apply_patches, framework_for, patch_of, read_patch
 from ullage.delegate.consensus import agreement, groups
 
 pytestmark = pytest.mark.requirement("S4:more")
@@ -21,7 +21,7 @@ def patch(body: str, old: str = "a.txt", new: str = "a.txt") -> str:
 
 
 def result(text: str, files: dict[str, str] | None = None) -> dict[str, str | None]:
-    return applied({"a.txt": FILE} if files is None else files, read_patch(text))
+    return apply_patches({"a.txt": FILE} if files is None else files, read_patch(text))
 
 
 @pytest.mark.requirement("S4:more")

@@ -6,7 +6,7 @@ import pytest
 
 from ullage.delegate.delegation import cost_json
 from ullage.delegate.policy import ModelEntry
-from ullage.delegate.spend_limits import NOTHING, Spend, as_reported, completed, price_attempt, spent, together
+from ullage.delegate.spend_limits import NOTHING, Spend, as_reported, complete_usage, price_attempt, sum_spend, together
 from ullage.models import Cost, Usage, shipped
 
 pytestmark = pytest.mark.requirement("S4:cost")
@@ -75,31 +75,31 @@ def test_what_was_billed_wins_where_it_is_said():
 
 @pytest.mark.requirement("S4:usage")
 def test_gaps_in_a_usage_are_filled_with_the_estimate_and_marked():
-    assert completed(Usage(input=1, output=2), sent=9, came=2) == (Usage(input=1, output=2), True)
-    assert completed(Usage(input=1, output=2), sent=9, came=9) == (Usage(input=1, output=9), False)
-    assert completed(Usage(), sent=9, came=8) == (Usage(input=9, output=8), False)
-    assert completed(Usage(cache_read=10, reasoning=20), sent=9, came=8)[0] == Usage(
+    assert complete_usage(Usage(input=1, output=2), sent=9, came=2) == (Usage(input=1, output=2), True)
+    assert complete_usage(Usage(input=1, output=2), sent=9, came=9) == (Usage(input=1, output=9), False)
+    assert complete_usage(Usage(), sent=9, came=8) == (Usage(input=9, output=8), False)
+    assert complete_usage(Usage(cache_read=10, reasoning=20), sent=9, came=8)[0] == Usage(
         input=10, output=20, cache_read=10, reasoning=20
     )
 
 
 def test_what_was_spent_is_in_dollars_or_unknown():
     uses = [Usage(input=1, output=2), Usage(input=3, output=4)]
-    assert spent(uses, cost("1", "2")) == Spend(tokens=10, dollars=Decimal(3))
-    assert spent(uses, cost("1", "2", "EUR")).dollars is None
-    assert spent(uses, None).dollars is None
+    assert sum_spend(uses, cost("1", "2")) == Spend(tokens=10, dollars=Decimal(3))
+    assert sum_spend(uses, cost("1", "2", "EUR")).dollars is None
+    assert sum_spend(uses, None).dollars is None
 
 
 @pytest.mark.requirement("S4:usage")
 def test_a_usage_with_gaps_is_filled_with_what_is_known_to_have_passed():
-    assert completed(Usage(input=9, output=5), sent=7, came=5) == (Usage(input=9, output=5), True)
-    assert completed(Usage(input=9, output=4), sent=7, came=5) == (Usage(input=9, output=5), False)
-    assert completed(Usage(output=4, cache_read=6, cache_write=3), sent=7, came=2) == (
+    assert complete_usage(Usage(input=9, output=5), sent=7, came=5) == (Usage(input=9, output=5), True)
+    assert complete_usage(Usage(input=9, output=4), sent=7, came=5) == (Usage(input=9, output=5), False)
+    assert complete_usage(Usage(output=4, cache_read=6, cache_write=3), sent=7, came=2) == (
         Usage(input=9, output=4, cache_read=6, cache_write=3),
         False,
     )
-    assert completed(Usage(cache_read=1), sent=7, came=0) == (Usage(input=7, output=0, cache_read=1), False)
-    assert completed(Usage(input=9, reasoning=8), sent=7, came=2) == (Usage(input=9, output=8, reasoning=8), False)
+    assert complete_usage(Usage(cache_read=1), sent=7, came=0) == (Usage(input=7, output=0, cache_read=1), False)
+    assert complete_usage(Usage(input=9, reasoning=8), sent=7, came=2) == (Usage(input=9, output=8, reasoning=8), False)
 
 
 @pytest.mark.requirement("S4:reply")

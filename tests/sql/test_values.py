@@ -11,7 +11,7 @@ import pytest
 
 from ullage.sql import Answer, Question
 from ullage.sql.embedded import EmbeddedEngine
-from ullage.table import Cell, written
+from ullage.table import Cell, dump_value
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:engines")]
 
@@ -72,7 +72,7 @@ def literal(cell: Cell) -> str:
         return "true" if cell else "false"
     if isinstance(cell, list):
         return "[" + ", ".join("NULL" if one is None else literal(one) for one in cell) + "]"
-    return str(cell) if isinstance(cell, int | float | Decimal | str) else written(cell)
+    return str(cell) if isinstance(cell, int | float | Decimal | str) else dump_value(cell)
 
 
 async def asked(engine: EmbeddedEngine, sql: str) -> Answer:

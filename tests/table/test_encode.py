@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.errors import BadInput
-from ullage.table import ABSENT, decode, encode, record_lines, records_json, row_line, written
+from ullage.table import ABSENT, decode, dump_value, encode, record_lines, records_json, row_line
 from ullage.table.table_text import written_steps
 from ullage.tokens import drain
 
@@ -141,14 +141,14 @@ def test_a_name_that_comes_twice_keeps_both_values():
 
 @given(VALUE)
 def test_indented_json_is_written_as_everyone_does(value):
-    assert json.loads(written(value, 2)) == value
+    assert json.loads(dump_value(value, 2)) == value
     if strictly(value).isascii() and "\\u" not in strictly(value) and "\x7f" not in strictly(value):
-        assert written(value, 2) == json.dumps(value, indent=2)
+        assert dump_value(value, 2) == json.dumps(value, indent=2)
 
 
 def test_what_is_no_json_cannot_be_written():
     with pytest.raises(TypeError, match="set"):
-        written({"a": {1}})  # pyright: ignore[reportArgumentType]
+        dump_value({"a": {1}})  # pyright: ignore[reportArgumentType]
 
 
 def test_long_values_are_written_in_steps():

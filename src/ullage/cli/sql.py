@@ -30,7 +30,7 @@ from ullage.sql import (
     dialect_of,
     open_engine,
 )
-from ullage.table import Cell, clean, clean_row, records_json, written
+from ullage.table import Cell, clean, clean_row, dump_value, records_json
 from ullage.tool import Asked, Caller, Json
 from ullage.wire import user_name
 
@@ -226,7 +226,7 @@ def _print_csv(answer: Answer) -> None:
 def _plain(cell: Cell) -> str:
     if cell is None:
         return ""
-    return cell if isinstance(cell, str) else written(cell)
+    return cell if isinstance(cell, str) else dump_value(cell)
 
 
 def _print_table(answer: Answer) -> None:

@@ -4,8 +4,8 @@
 its kind. Reading stops at the wire's end marker, and an error after the answer is complete does not lose it. `retry`
 decides whether to try again.
 
-`unquoted` removes quotations of the request from a provider's error message, and keys: some servers repeat the key or
-the prompt in their messages, and neither may be written to logs.
+`remove_quotations` removes quotations of the request from a provider's error message, and keys: some servers repeat the
+key or the prompt in their messages, and neither may be written to logs.
 
 `telling` reports progress at most every half second, and only if something arrived: the number of characters so far,
 never the text, which may still be discarded.
@@ -51,9 +51,9 @@ from .model_call import (
     Timeouts,
 )
 from .providers import failed_with
-from .providers.answer_stream import parsed
+from .providers.answer_stream import parse_event
 
-__all__ = ["Hear", "Numbers", "RawEvent", "RepeatFilter", "attempt", "single_copy", "telling", "unquoted"]
+__all__ = ["Hear", "Numbers", "RawEvent", "RepeatFilter", "attempt", "remove_quotations", "single_copy", "telling"]
 
 RawEvent = tuple[str | None, str]
 """An event's name, if it has one, and its data."""
@@ -161,7 +161,7 @@ _SECRET = 6
 """Minimum length of a secret in characters; shorter ones are not masked."""
 
 
-def unquoted(said: str, messages: Iterable[Message], secrets: Iterable[str | None]) -> str:
+def remove_quotations(said: str, messages: Iterable[Message], secrets: Iterable[str | None]) -> str:
     """Return a provider's message with secrets masked and quotations of the request replaced by `…`."""
     for secret in secrets:
         if secret and len(secret) >= _SECRET:
@@ -169,10 +169,10 @@ def unquoted(said: str, messages: Iterable[Message], secrets: Iterable[str | Non
     if len(said) < _LEAST:
         return said
     asked = "\n".join(" ".join(text.split()) for message in messages for text in _texts(message.parts))
-    return "".join(_kept(said, asked))
+    return "".join(_unquoted_passages(said, asked))
 
 
-def _kept(said: str, asked: str) -> Iterator[str]:
+def _unquoted_passages(said: str, asked: str) -> Iterator[str]:
     done = at = 0
     while at + _STEP <= len(said):
         start, end = _quotation(said, at, asked, done)
@@ -293,7 +293,7 @@ def _delta(event: JsonObject) -> JsonObject:
 
 def _read(event: RawEvent) -> JsonObject:
     try:
-        return parsed(event[1])
+        return parse_event(event[1])
     except ProviderFailed:
         return {}
 
@@ -357,7 +357,7 @@ async def attempt(
     except ProviderFailed as failure:
         failure.usage = reader.so_far()
         secrets = (provider.key, *provider.headers.values())
-        failure.message = unquoted(failure.message, outgoing.messages, secrets)
+        failure.message = remove_quotations(failure.message, outgoing.messages, secrets)
         failure.args = (failure.message,)
         raise
 
@@ -387,7 +387,7 @@ async def _response(
         ProviderFailed: the connection failed, or the response has an error status.
     """
     request = _request(client, provider, outgoing)
-    with _translated("connect"):
+    with _translate_client_errors("connect"):
         with _within(timeouts.first_byte, "first_byte"):
             response = await client.send(request, stream=True)
         try:
@@ -509,7 +509,7 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
     response.encoding = "utf-8-sig"
     silence = anyio.CancelScope(deadline=listening.asked + listening.timeouts.first_byte)
     try:
-        with _translated(), silence:
+        with _translate_client_errors(), silence:
             events = aiter(httpx2.EventSource(response, _EVENT))
             async for event in events:
                 try:
@@ -541,7 +541,7 @@ async def _read_whole(response: httpx2.Response, reader: Reader, timeouts: Timeo
     """
     body, broken = bytearray(), None
     try:
-        with _translated(), _within(timeouts.first_byte, "first_byte"):
+        with _translate_client_errors(), _within(timeouts.first_byte, "first_byte"):
             async for piece in response.aiter_bytes():
                 body += piece
                 if len(body) > _EVENT:
@@ -606,7 +606,7 @@ def _silent(seconds: float, kind: FailureKind) -> ProviderFailed:
 
 
 @contextmanager
-def _translated(otherwise: FailureKind = "cut") -> Generator[None]:
+def _translate_client_errors(otherwise: FailureKind = "cut") -> Generator[None]:
     """Convert the HTTP client's errors to `ProviderFailed`, without addresses or headers."""
     try:
         yield

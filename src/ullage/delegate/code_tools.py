@@ -1,7 +1,7 @@
 """Patches and test suites that delegated tasks return.
 
-`read_patch` and `applied` read unified patches as git writes them and apply them in memory: a hunk must fit at its
-stated place, or at the nearest place where its lines occur. Nothing is written to disk.
+`read_patch` and `apply_patches` read unified patches as git writes them and apply them in memory: a hunk must fit at
+its stated place, or at the nearest place where its lines occur. Nothing is written to disk.
 
 `patch_of` writes the same change as a correct patch in git's format: with counted lines, three lines of context, and
 marks for files that are created, removed or renamed. A model's own patch may fit and still be refused by git for a
@@ -25,7 +25,7 @@ __all__ = [
     "Hunk",
     "PatchFailed",
     "Suite",
-    "applied",
+    "apply_patches",
     "framework_for",
     "patch_of",
     "read_patch",
@@ -134,7 +134,7 @@ def _hunk(header: re.Match[str], lines: list[str], at: int) -> tuple[Hunk, int]:
     return hunk, at
 
 
-def applied(files: Mapping[str, str], patches: list[FilePatch]) -> dict[str, str | None]:
+def apply_patches(files: Mapping[str, str], patches: list[FilePatch]) -> dict[str, str | None]:
     """Return the new contents by path, None for a removed file; raise `PatchFailed` if a hunk does not fit."""
     changed = dict[str, str | None]()
     for patch in patches:
@@ -263,8 +263,8 @@ _OPEN = "\\ No newline at end of file\n"
 
 def patch_of(files: Mapping[str, str], patches: list[FilePatch]) -> str:
     """Return one patch with the same effect; raise `PatchFailed` if a hunk does not fit or nothing changes."""
-    changed = applied(files, patches)
-    renamed = dict(_renamed(files, patches, changed))
+    changed = apply_patches(files, patches)
+    renamed = dict(_find_renames(files, patches, changed))
     said = "".join(
         _one(renamed.get(path, path), path, files, after)
         for path, after in changed.items()
@@ -275,7 +275,7 @@ def patch_of(files: Mapping[str, str], patches: list[FilePatch]) -> str:
     return said
 
 
-def _renamed(
+def _find_renames(
     files: Mapping[str, str], patches: list[FilePatch], changed: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str]]:
     """Yield the new and the old name of each renamed file."""
@@ -289,8 +289,10 @@ def _one(old: str, new: str, files: Mapping[str, str], after: str | None) -> str
     before = files.get(old)
     if before == after and old == new:
         return ""
-    there, then = _named("a", old, before), _named("b", new, after)
-    hunks = "".join(map(_ended, unified_diff(_patching_lines(before or ""), _patching_lines(after or ""), there, then)))
+    there, then = _patch_header_name("a", old, before), _patch_header_name("b", new, after)
+    hunks = "".join(
+        map(_end_line, unified_diff(_patching_lines(before or ""), _patching_lines(after or ""), there, then))
+    )
     return f"diff --git a/{old} b/{new}\n{_about(old, new, before, after)}{hunks}"
 
 
@@ -308,11 +310,11 @@ def _patching_lines(text: str) -> list[str]:
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
 
-def _ended(line: str) -> str:
+def _end_line(line: str) -> str:
     return line if line.endswith("\n") else f"{line}\n{_OPEN}"
 
 
-def _named(side: str, path: str, content: str | None) -> str:
+def _patch_header_name(side: str, path: str, content: str | None) -> str:
     """Return a patch header; a name with a space ends in a tab, so that no timestamp is read from it."""
     if content is None:
         return "/dev/null"

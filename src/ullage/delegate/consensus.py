@@ -229,7 +229,7 @@ def groups(answers: Sequence[str]) -> list[list[int]]:
 def _alike(one: _Answer, other: _Answer) -> float:
     if one.text.split() == other.text.split():
         return 1.0
-    named, other_named = _named(one, other)
+    named, other_named = _compare_names(one, other)
     if _differ(one.numbers, other.numbers) or _differ(named, other_named) or _is_turned_round(one, other):
         return 0.0
     is_versioned = one.is_versioned or other.is_versioned
@@ -268,7 +268,7 @@ def _differ(one: Sequence[str], other: Sequence[str]) -> bool:
     return bool(set(one) - set(other)) and bool(set(other) - set(one))
 
 
-def _named(one: _Answer, other: _Answer) -> tuple[list[str], list[str]]:
+def _compare_names(one: _Answer, other: _Answer) -> tuple[list[str], list[str]]:
     """Return the names in both answers.
 
     A word that the other answer writes in lower case is not a name, and initials are expanded to the words they

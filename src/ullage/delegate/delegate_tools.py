@@ -465,8 +465,12 @@ class DelegateSource(ToolSource):
         return await answers[tool.name](call, arguments, hear)
 
     async def _run(self, call: Call, arguments: Arguments, hear: Hear) -> Reply:
-        earlier = await self._continued(call, arguments)
-        texts = (await self._held(call, arguments), shown_files(await self._contents(arguments)), arguments.prompt)
+        earlier = await self._resume_conversation(call, arguments)
+        texts = (
+            await self._read_context_handles(call, arguments),
+            shown_files(await self._contents(arguments)),
+            arguments.prompt,
+        )
         prompt = asked(*texts)
         messages = (
             *(earlier.messages if earlier else ()),
@@ -526,7 +530,7 @@ class DelegateSource(ToolSource):
             )
         return self.files
 
-    async def _continued(self, call: Call, arguments: Arguments) -> Conversation | None:
+    async def _resume_conversation(self, call: Call, arguments: Arguments) -> Conversation | None:
         handle = arguments.continues
         if handle is None:
             return None
@@ -555,7 +559,7 @@ class DelegateSource(ToolSource):
     def _system(self, task: str, **filled: str) -> tuple[Message, ...]:
         return system(self.delegate.policy.prompts, task, **filled)
 
-    async def _held(self, call: Call, arguments: Arguments) -> str:
+    async def _read_context_handles(self, call: Call, arguments: Arguments) -> str:
         """Return the text of the handles in `context`: earlier answers, held results, passages.
 
         All of them share one token budget.

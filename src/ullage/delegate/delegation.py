@@ -33,8 +33,18 @@ from ullage.tracing import Span, child_span
 from .attempt import Hear, attempt
 from .model_call import Attempt, Completion, Event, Happening, Observer, Outcome, Outgoing, Provider, ProviderFailed
 from .policy import Policy
-from .retry import Benched, Next, Patience, after, unanswered
-from .router import Candidate, Route, RouteRequest, Shortened, TooLong, detect_language, route, shortened, without
+from .retry import Benched, Next, Patience, after, unanswered_error
+from .router import (
+    Candidate,
+    Route,
+    RouteRequest,
+    Shortened,
+    TooLong,
+    detect_language,
+    route,
+    shorten_last_message,
+    without,
+)
 from .spend_limits import (
     NOTHING,
     Payment,
@@ -42,10 +52,10 @@ from .spend_limits import (
     Unlimited,
     as_reported,
     believable,
-    completed,
+    complete_usage,
     dearest,
     price_attempt,
-    spent,
+    sum_spend,
     together,
 )
 
@@ -126,7 +136,7 @@ def outgoing(candidate: Candidate, ask: Ask, *, is_open: bool = False) -> Outgoi
     thinks = False if is_open else candidate.thinks
     return Outgoing(
         model=candidate.entry.model,
-        messages=_unsealed(ask.messages) if thinks is False else ask.messages,
+        messages=_remove_sealed_reasoning(ask.messages) if thinks is False else ask.messages,
         max_output_tokens=most_output(candidate),
         temperature=candidate.parameters.temperature,
         tools=ask.tools,
@@ -136,7 +146,7 @@ def outgoing(candidate: Candidate, ask: Ask, *, is_open: bool = False) -> Outgoi
     )
 
 
-def _unsealed(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _remove_sealed_reasoning(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Remove reasoning that OpenAI's models encrypted, and messages that contain nothing else.
 
     Another account cannot decrypt it, and a model that does not reason refuses it.
@@ -486,18 +496,18 @@ class Delegate:
         try:
             return ask, [], await self.plan(ask)
         except TooLong as too_long:
-            found = await self._shortened(ask, too_long.room) if self.cut or ask.cut else None
+            found = await self._shorten_to_room(ask, too_long.room) if self.cut or ask.cut else None
             if found is None:
                 raise
         ask = replace(ask, messages=found.messages, prompt_tokens=None)
         return ask, [f"the prompt was cut: {found.left_out:,} characters left out"], await self.plan(ask)
 
-    async def _shortened(self, ask: Ask, room: int) -> Shortened | None:
+    async def _shorten_to_room(self, ask: Ask, room: int) -> Shortened | None:
         def fits(messages: tuple[Message, ...]) -> bool:
             asked = to_be_weighed(replace(ask, messages=messages), self.policy, self.models)
             return self.meter.weigh(*asked).total.high <= room
 
-        return await anyio.to_thread.run_sync(shortened, ask.messages, fits)
+        return await anyio.to_thread.run_sync(shorten_last_message, ask.messages, fits)
 
     def _payment(self, ask: Ask, course: Course) -> Payment:
         """Return the payment for a run, estimated as the maximum the most expensive candidate could cost."""
@@ -508,7 +518,7 @@ class Delegate:
 
     def _is_priced(self, candidate: Candidate, course: Course) -> bool:
         price = self._price(candidate, _most(candidate, course.estimated))
-        return spent((), price).dollars is not None
+        return sum_spend((), price).dollars is not None
 
     async def _give_up(self, order: "_Order", course: Course, failed: BaseException) -> None:
         said = failed.message if isinstance(failed, UllageError) else "was given up"
@@ -546,7 +556,7 @@ class Delegate:
                 failures.append((candidate, failure))
                 if course.is_over:
                     break
-        raise unanswered(failures, course.attempts)
+        raise unanswered_error(failures, course.attempts)
 
     async def _patiently(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
         """Try one candidate as often as the retry rules allow."""
@@ -583,19 +593,19 @@ class Delegate:
         trial = Trial(candidate=candidate, hear=order.hear, waited=course.take_wait())
         self.benched.trying(candidate.entry.id)
         try:
-            answer = await self._asked(candidate, order, course, trial)
+            answer = await self._ask_provider(candidate, order, course, trial)
         except ProviderFailed as failed:
-            course.attempts.append(self._failed(trial, course, failed))
+            course.attempts.append(self._record_failure(trial, course, failed))
             raise
         except BaseException:
             # Cancelled during the attempt: what had arrived is billed.
-            course.attempts.append(self._failed(trial, course, ProviderFailed("was given up", kind="deadline")))
+            course.attempts.append(self._record_failure(trial, course, ProviderFailed("was given up", kind="deadline")))
             raise
         self.benched.rise(candidate.entry.id)
-        course.attempts.append(self._answered(trial, course, answer))
+        course.attempts.append(self._record_answer(trial, course, answer))
         return answer
 
-    async def _asked(self, candidate: Candidate, order: "_Order", course: Course, trial: Trial) -> Completion:
+    async def _ask_provider(self, candidate: Candidate, order: "_Order", course: Course, trial: Trial) -> Completion:
         provider = self.providers.get(candidate.entry.provider)
         if provider is None:
             why = self.off.get(candidate.entry.provider)
@@ -618,16 +628,16 @@ class Delegate:
             return reader.finish()
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
-    def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
+    def _record_answer(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
         # Count only if the provider reported no usage: counting a long answer is slow.
         said = believable(answer.usage)
-        came = 0 if said.output is not None else self._count(_written(trial.text, answer), trial.candidate)
-        usage, reported = completed(said, sent=course.estimated, came=came)
+        came = 0 if said.output is not None else self._count(_join_answer_text(trial.text, answer), trial.candidate)
+        usage, reported = complete_usage(said, sent=course.estimated, came=came)
         reckoned = self._price(trial.candidate, usage)
         cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
         return trial.ended(usage=usage, reported=reported, cost=cost)
 
-    def _failed(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
+    def _record_failure(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
         usage, reported, said = NOTHING, True, believable(trial.so_far())
         if trial.text or said.input is not None or failed.may_be_billed:
             # The usage reported for an interrupted answer may date from its beginning. If nothing arrived, or if
@@ -635,7 +645,7 @@ class Delegate:
             came = self._count(trial.text, trial.candidate)
             if trial.candidate.thinks or (not trial.text and said.output is None):
                 came = max(came, most_output(trial.candidate))
-            usage, reported = completed(said, sent=course.estimated, came=came)
+            usage, reported = complete_usage(said, sent=course.estimated, came=came)
         return trial.ended(usage=usage, reported=reported, cost=self._price(trial.candidate, usage), failed=failed)
 
     def _price(self, candidate: Candidate, usage: Usage) -> Cost | None:
@@ -682,7 +692,7 @@ class _Order:
     """Whether to send no encrypted reasoning, because a provider refused it."""
 
 
-def _written(text: str, answer: Completion) -> str:
+def _join_answer_text(text: str, answer: Completion) -> str:
     """Return all that the model wrote: the streamed text, and its tool calls, which are not streamed."""
     return "".join((text, *(f"{call.name}{call.arguments}" for call in answer.tool_calls)))
 

@@ -191,7 +191,9 @@ def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> 
         The comparison; None if no case can be judged.
     """
     models = _everywhere(cases)
-    judged = [(case, name) for case in cases if (name := _recorded(case, choose(case), models)) is not None]
+    judged = [
+        (case, name) for case in cases if (name := _first_recorded_outcome(case, choose(case), models)) is not None
+    ]
     if not judged:
         return None
     kept = [case for case, _ in judged]
@@ -217,7 +219,7 @@ def _everywhere(cases: Sequence[Case]) -> list[str]:
     return [model for model, count in counts.items() if 2 * count > len(cases)]
 
 
-def _recorded(case: Case, names: Sequence[str], models: Sequence[str]) -> str | None:
+def _first_recorded_outcome(case: Case, names: Sequence[str], models: Sequence[str]) -> str | None:
     if any(model not in case.outcomes for model in models):
         return None
     return next((name for name in names if name in models), None)
@@ -672,7 +674,7 @@ def _temperatures(policy: Policy, models: ModelTable, today: date) -> Iterator[_
         yield f"temperatures.{name}", f"temperature `{name}` is {value:g}; it is held to 0 to 2"
 
 
-def _retired(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_retired_models(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     for identity, entry in policy.models.items():
         match = models.get(entry.model)
         if match is None:
@@ -711,5 +713,5 @@ _CHECKS: tuple[Callable[[Policy, ModelTable, date], Iterator[_Finding]], ...] = 
     _caps,
     _cycles,
     _temperatures,
-    _retired,
+    _find_retired_models,
 )

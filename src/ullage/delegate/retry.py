@@ -16,7 +16,7 @@ from typing import Literal
 from .model_call import Attempt, FailureKind, ProviderFailed
 from .router import Candidate
 
-__all__ = ["Benched", "Next", "Patience", "after", "unanswered"]
+__all__ = ["Benched", "Next", "Patience", "after", "unanswered_error"]
 
 _PASSING = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
 """Failures that may pass within a moment."""
@@ -95,13 +95,15 @@ def after(failure: ProviderFailed, tries: int, patience: Patience, *, chance: fl
         bench = max(patience.bench, min(failure.retry_after or 0.0, patience.longest_bench))
         return Next(do="next", loud=kind != "no_key", bench=bench)
     if kind == "rate_limited":
-        return _limited(failure, tries, patience, chance, left)
+        return _decide_after_rate_limit(failure, tries, patience, chance, left)
     if kind in _PASSING:
         return _passing(failure, tries, patience, chance, left)
     return Next(do="next", bench=patience.bench if kind in _BROKEN else 0.0)
 
 
-def _limited(failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None) -> Next:
+def _decide_after_rate_limit(
+    failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None
+) -> Next:
     asked = failure.retry_after
     if asked is None:
         return _passing(failure, tries, patience, chance, left)
@@ -124,7 +126,9 @@ def _time_for(wait: float, left: float | None) -> bool:
     return left is None or wait < left
 
 
-def unanswered(failures: Sequence[tuple[Candidate, ProviderFailed]], attempts: Sequence[Attempt]) -> ProviderFailed:
+def unanswered_error(
+    failures: Sequence[tuple[Candidate, ProviderFailed]], attempts: Sequence[Attempt]
+) -> ProviderFailed:
     """Return the error for a run that no candidate answered, of the kind of the last failure.
 
     Args:

@@ -11,8 +11,8 @@ text, without code and addresses. If two languages remain, the verb at the begin
 better than a guess, because the session's language then applies. py3langid is loaded on first use, which takes most of
 a second of CPU; call `load_detector` in a thread beforehand to keep the event loop free.
 
-`shortened` cuts the middle out of the last user message, because its beginning states the task and its end is the most
-recent text. A mark in its place gives the number of characters removed; everything else is unchanged.
+`shorten_last_message` cuts the middle out of the last user message, because its beginning states the task and its end
+is the most recent text. A mark in its place gives the number of characters removed; everything else is unchanged.
 """
 
 import re
@@ -37,7 +37,7 @@ __all__ = [
     "detect_language",
     "load_detector",
     "route",
-    "shortened",
+    "shorten_last_message",
     "without",
 ]
 
@@ -57,7 +57,9 @@ class Shortened:
     """Characters removed."""
 
 
-def shortened(messages: tuple[Message, ...], fits: Callable[[tuple[Message, ...]], bool]) -> Shortened | None:
+def shorten_last_message(
+    messages: tuple[Message, ...], fits: Callable[[tuple[Message, ...]], bool]
+) -> Shortened | None:
     """Return the messages with as much of the last user message as fits; None if no part of it fits.
 
     Args:
@@ -227,13 +229,13 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
     chain = list(_chain(alias, policy))
     known = [_candidate(one, request, policy, models) for one in chain]
     if request.has_images:
-        reasons += [f"{_named(one)}: takes no images" for one in known if one.sees is False]
+        reasons += [f"{_display_name(one)}: takes no images" for one in known if one.sees is False]
         known = [one for one in known if one.sees is not False] or _seeing(request, policy, models)
     fitting = [one for one in known if _fits(one, request)]
-    reasons += [f"{_named(one)}: {_too_small(one, request)}" for one in known if one not in fitting]
+    reasons += [f"{_display_name(one)}: {_too_small(one, request)}" for one in known if one not in fitting]
     if not fitting:
         fitting = _larger(request, policy, models, known)
-        reasons += [f"window: {_named(fitting[0])} holds it"]
+        reasons += [f"window: {_display_name(fitting[0])} holds it"]
     reasons += list(_settings(fitting[0], request, policy, models))
     return Route(candidates=tuple(fitting), rationale=tuple(reasons))
 
@@ -256,7 +258,7 @@ def _seeing(request: RouteRequest, policy: Policy, models: ModelTable) -> list[C
             if request.force_model
             else f"there are images, and {whose} takes them",
             suggestion="name a model that takes images with `forceModel`, or leave `images` out",
-            options=tuple(_named(one) for one in seeing),
+            options=tuple(_display_name(one) for one in seeing),
         )
     return seeing
 
@@ -408,13 +410,13 @@ def _unheld(request: RouteRequest, everyone: list[Candidate], holding: list[Cand
     error = TooLong(
         f"the prompt has {request.prompt_tokens} tokens, and {whose}",
         suggestion="shorten the prompt, or let it be cut",
-        options=tuple(_named(one) for one in holding),
+        options=tuple(_display_name(one) for one in holding),
     )
     error.room = max(((one.window or 0) - (one.parameters.max_output_tokens or 1) for one in known), default=0)
     return error
 
 
-def _named(candidate: Candidate) -> str:
+def _display_name(candidate: Candidate) -> str:
     return candidate.alias or candidate.entry.id
 
 
@@ -443,7 +445,7 @@ def _capped_by(chosen: Candidate, request: RouteRequest, policy: Policy) -> str:
 def without(found: Route, identities: frozenset[str]) -> Route:
     """Return the route without the given models, which are benched; unchanged if no candidate would remain."""
     left = tuple(one for one in found.candidates if one.entry.id not in identities)
-    skipped = tuple(_named(one) for one in found.candidates if one.entry.id in identities)
+    skipped = tuple(_display_name(one) for one in found.candidates if one.entry.id in identities)
     if not left or not skipped:
         return found
     return replace(

@@ -5,9 +5,9 @@ return an alert. A `Purse` keeps the sums: it reserves an estimate before a call
 actual cost. `Unlimited` keeps none. `LocalPurse` keeps them in this process while it runs, without regard to other
 processes; `shared_budget.StoredPurse` shares them.
 
-`completed` and `price_attempt` account for an attempt by what the provider reported. If it reported nothing and had
-begun to answer, the input is estimated and the received output is counted. An attempt that failed before it began costs
-nothing.
+`complete_usage` and `price_attempt` account for an attempt by what the provider reported. If it reported nothing and
+had begun to answer, the input is estimated and the received output is counted. An attempt that failed before it began
+costs nothing.
 
 `Payment` reserves an estimate before a model is called. It covers one answer of any candidate with a known price. If an
 attempt was billed without an answer, or the next candidate has no known price, the reservation is settled and a new one
@@ -52,13 +52,13 @@ __all__ = [
     "as_reported",
     "believable",
     "check",
-    "completed",
+    "complete_usage",
     "current",
     "dearest",
     "least",
     "price_attempt",
     "since",
-    "spent",
+    "sum_spend",
     "to_its_end",
     "together",
 ]
@@ -273,7 +273,7 @@ def believable(said: Usage) -> Usage:
     return replace(said, input=None, output=said.output or None)
 
 
-def completed(said: Usage, *, sent: int, came: int) -> tuple[Usage, bool]:
+def complete_usage(said: Usage, *, sent: int, came: int) -> tuple[Usage, bool]:
     """Return a usage without gaps, and whether it is the provider's own.
 
     Args:
@@ -336,7 +336,7 @@ def _tally_sum(parts: Sequence[Decimal | None]) -> Decimal | None:
     return sum(known, Decimal(0)) if len(known) == len(parts) else None
 
 
-def spent(usages: Sequence[Usage], cost: Cost | None) -> Spend:
+def sum_spend(usages: Sequence[Usage], cost: Cost | None) -> Spend:
     """Return the tokens and the dollars of several attempts."""
     tokens = sum((usage.input or 0) + (usage.output or 0) for usage in usages)
     return Spend(tokens=tokens, dollars=cost.total if cost is not None and cost.currency == "USD" else None)
@@ -350,7 +350,7 @@ def least(costs: Iterable[Cost | None]) -> Decimal:
 
 def dearest(usages: Sequence[Usage], prices: Sequence[Cost | None]) -> Spend:
     """Return the maximum tokens and dollars of any candidate; dollars are None if no price is known in dollars."""
-    each = [spent([usage], price) for usage, price in zip(usages, prices, strict=True)]
+    each = [sum_spend([usage], price) for usage, price in zip(usages, prices, strict=True)]
     known = [one.dollars for one in each if one.dollars is not None]
     return Spend(tokens=max(one.tokens for one in each), dollars=max(known) if known else None)
 
@@ -461,7 +461,7 @@ class Payment:
                 return warnings
             warnings = await self.settle(attempts)
         try:
-            await to_its_end(self._reserve(_spent(attempts), is_priced=is_priced))
+            await to_its_end(self._reserve(_sum_attempts(attempts), is_priced=is_priced))
         except anyio.get_cancelled_exc_class():
             # No model will be called: release the reservation.
             await self.settle(attempts)
@@ -480,14 +480,14 @@ class Payment:
         if ticket is None:
             return []
         try:
-            await to_its_end(self.purse.settle(ticket, _spent(used)))
+            await to_its_end(self.purse.settle(ticket, _sum_attempts(used)))
         except StoreFailed as failed:
             # A paid answer must not be lost because of this.
             return [f"what was spent could not be written down, and the estimate stands: {failed.message}"]
         return []
 
 
-def _spent(attempts: Sequence[Attempt]) -> Spend:
+def _sum_attempts(attempts: Sequence[Attempt]) -> Spend:
     if not attempts:
         return NO_SPEND
-    return spent([one.usage for one in attempts], together([one.cost for one in attempts]))
+    return sum_spend([one.usage for one in attempts], together([one.cost for one in attempts]))

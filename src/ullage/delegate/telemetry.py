@@ -62,7 +62,7 @@ def lines(happening: Happening, cost_alert: Decimal | None) -> Iterator[tuple[Le
             yield "warn", {"event": "fallback" if happening.outcome else "failure", **_of(attempt)}
     for warning in happening.outcome.warnings if happening.outcome else ():
         yield "warn", {"event": "warning", "message": warning}
-    yield ("info", _routed(happening)) if happening.outcome else ("error", _failed(happening))
+    yield ("info", _route_line(happening)) if happening.outcome else ("error", _error_line(happening))
     before, now = least(one.cost for one in happening.earlier), least(one.cost for one in happening.attempts)
     if cost_alert is not None and before <= cost_alert < before + now:
         yield "warn", {"event": "cost_alert", "cost_usd": float(before + now), "threshold_usd": float(cost_alert)}
@@ -78,7 +78,7 @@ def _of(attempt: Attempt) -> dict[str, Json]:
     return said if attempt.success else {**said, "kind": attempt.kind, "status": attempt.status, "error": attempt.error}
 
 
-def _routed(happening: Happening) -> dict[str, Json]:
+def _route_line(happening: Happening) -> dict[str, Json]:
     chosen = happening.attempts[-1]
     total = None if happening.cost is None else happening.cost.total
     return {
@@ -96,7 +96,7 @@ def _routed(happening: Happening) -> dict[str, Json]:
     }
 
 
-def _failed(happening: Happening) -> dict[str, Json]:
+def _error_line(happening: Happening) -> dict[str, Json]:
     return {
         "event": "error",
         "task": happening.task,
@@ -175,14 +175,14 @@ def _append(path: Path, rows: list[list[object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        with _locked(descriptor):
+        with _lock_file(descriptor):
             heading = [list[object](COLUMNS)] if os.fstat(descriptor).st_size == 0 else []
-            os.write(descriptor, _written([*heading, *rows]))
+            os.write(descriptor, _encode_rows([*heading, *rows]))
     finally:
         os.close(descriptor)
 
 
-def _written(rows: list[list[object]]) -> bytes:
+def _encode_rows(rows: list[list[object]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([_harmless(value) for value in row] for row in rows)
     return text.getvalue().encode("utf-8", "replace")
@@ -194,7 +194,7 @@ def _harmless(value: object) -> object:
 
 
 @contextlib.contextmanager
-def _locked(descriptor: int) -> Generator[None]:
+def _lock_file(descriptor: int) -> Generator[None]:
     """Lock a file, where the system has locks; elsewhere a single write must suffice."""
     if sys.platform == "win32":
         yield

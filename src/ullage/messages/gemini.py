@@ -106,11 +106,11 @@ def read_part(item: Json) -> Iterator[Part]:
     fields = _camel(item)
     signature = fields.get("thoughtSignature")
     if isinstance(text, str) and fields.get("thought") is True:
-        yield _signed(text, signature) if isinstance(signature, str) else Thinking(text=text)
+        yield _signed_thinking(text, signature) if isinstance(signature, str) else Thinking(text=text)
         yield from _unknown(fields, "text", *_marks(fields))
         return
     if isinstance(signature, str):
-        yield _signed("", signature)
+        yield _signed_thinking("", signature)
     if isinstance(text, str):
         yield Text(text)
         yield from _unknown(fields, "text", *_marks(fields))
@@ -118,7 +118,7 @@ def read_part(item: Json) -> Iterator[Part]:
     yield from _read_object(fields)
 
 
-def _signed(text: str, signature: str) -> Thinking:
+def _signed_thinking(text: str, signature: str) -> Thinking:
     return Thinking(text=text, signature=signature, sealed_as="thought_signature")
 
 

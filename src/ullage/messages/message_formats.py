@@ -104,7 +104,7 @@ def _json_object(value: Any) -> Json:  # noqa: ANN401
     """Convert an SDK's object as the SDK itself would send it."""
     if not isinstance(value, type):
         if callable(getattr(value, "model_dump", None)):
-            return _json(_dumped(value))
+            return _json(_dump_sdk_object(value))
         if callable(getattr(value, "to_dict", None)):
             return _json(value.to_dict())
         if hasattr(value, "__dataclass_fields__"):
@@ -112,7 +112,7 @@ def _json_object(value: Any) -> Json:  # noqa: ANN401
     raise _unreadable(value)
 
 
-def _dumped(model: Any) -> object:  # noqa: ANN401
+def _dump_sdk_object(model: Any) -> object:  # noqa: ANN401
     """Return an SDK object's fields. OpenAI's and Anthropic's clients send what was set, less their internal fields;
     Google's, recognised by `to_json_dict`, send all that is not None, under the wire's names."""
     if hasattr(model, "to_json_dict"):

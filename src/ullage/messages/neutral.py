@@ -59,7 +59,7 @@ _SCHEMAS = ("schema", "parameters", "input_schema", "inputSchema")
 
 def to_json(message: Message) -> dict[str, Json]:
     """Return a neutral message as JSON."""
-    return _said(role=message.role, name=message.name, parts=[_part(part) for part in message.parts])
+    return _drop_none_fields(role=message.role, name=message.name, parts=[_part(part) for part in message.parts])
 
 
 def from_json(value: Json) -> Message:
@@ -111,21 +111,27 @@ def _part(part: Part) -> dict[str, Json]:
         case Text():
             return {"type": "text", "text": part.text}
         case Thinking():
-            return _said(type="thinking", text=part.text, signature=part.signature, sealed_as=part.sealed_as)
+            return _drop_none_fields(
+                type="thinking", text=part.text, signature=part.signature, sealed_as=part.sealed_as
+            )
         case Media():
             place: Mapping[str, Json] = {"data": part.data, "url": part.url}
-            return _said(type="media", kind=part.kind, media_type=part.media_type, detail=part.detail, **place)
+            return _drop_none_fields(
+                type="media", kind=part.kind, media_type=part.media_type, detail=part.detail, **place
+            )
         case ToolCall():
-            return _said(type="tool_call", name=part.name, arguments=part.arguments, id=part.id)
+            return _drop_none_fields(type="tool_call", name=part.name, arguments=part.arguments, id=part.id)
         case ToolResult():
             inner: Json = [_part(one) for one in part.parts]
             error = True if part.is_error else None
-            return _said(type="tool_result", call_id=part.call_id, name=part.name, is_error=error, parts=inner)
+            return _drop_none_fields(
+                type="tool_result", call_id=part.call_id, name=part.name, is_error=error, parts=inner
+            )
         case Unknown():
             return {"type": "unknown", "value": part.value}
 
 
-def _said(**fields: Json) -> dict[str, Json]:
+def _drop_none_fields(**fields: Json) -> dict[str, Json]:
     return {name: value for name, value in fields.items() if value is not None}
 
 

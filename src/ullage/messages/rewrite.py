@@ -70,7 +70,7 @@ def with_texts(native: object, format: Format, change: Callable[[str], str]) -> 
     """Return the message with `change` applied to its plain texts, except results; the same object where nothing
     changes."""
     if isinstance(native, Message):
-        parts = (_changed(part, change) if isinstance(part, Text) else part for part in native.parts)
+        parts = (_rewrite_text(part, change) if isinstance(part, Text) else part for part in native.parts)
         return _with_parts(native, parts)
     if isinstance(native, str):
         return change(native) if format in (Format.OPENAI_RESPONSES, Format.GEMINI) else native
@@ -154,7 +154,7 @@ def _numbered_parts(parts: tuple[Part, ...], texts: Mapping[int, str]) -> Iterab
         yield replace(part, parts=(Text(text),)) if isinstance(part, ToolResult) and text is not None else part
 
 
-def _changed(part: Text, change: Callable[[str], str]) -> Text:
+def _rewrite_text(part: Text, change: Callable[[str], str]) -> Text:
     text = change(part.text)
     return part if text == part.text else Text(text)
 
@@ -186,7 +186,7 @@ def _gemini_results(item: Item, texts: Mapping[int, str]) -> Item:
         for read in read_part_gemini(part):
             text = texts.get(next(places)) if isinstance(read, ToolResult) else None
             if isinstance(part, dict) and text is not None:
-                return _answered(part, text)
+                return _rewrite_function_response(part, text)
         return part
 
     if "parts" in item:
@@ -195,7 +195,7 @@ def _gemini_results(item: Item, texts: Mapping[int, str]) -> Item:
     return made if isinstance(made, dict) else item
 
 
-def _answered(part: Item, text: str) -> Json:
+def _rewrite_function_response(part: Item, text: str) -> Json:
     """Return a function response with another text, without media that it may have contained."""
     key = next(name for name in _RESPONSES if isinstance(part.get(name), dict))
     response = cast("Item", part[key])

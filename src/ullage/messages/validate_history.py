@@ -67,11 +67,11 @@ def refused_neutral(messages: Sequence[Message]) -> Iterator[str]:
             waiting.clear()
         for part in message.parts:
             if isinstance(part, ToolCall):
-                waiting[_named(part.id)] += 1
-            elif isinstance(part, ToolResult) and waiting[_named(part.call_id)]:
-                waiting[_named(part.call_id)] -= 1
+                waiting[_name_call(part.id)] += 1
+            elif isinstance(part, ToolResult) and waiting[_name_call(part.call_id)]:
+                waiting[_name_call(part.call_id)] -= 1
             elif isinstance(part, ToolResult):
-                yield f"the result of {_named(part.call_id)} has no call before it"
+                yield f"the result of {_name_call(part.call_id)} has no call before it"
     yield from (f"{call} has no result" for call in +waiting)
 
 
@@ -81,7 +81,7 @@ def altered_neutral(messages: Sequence[Message], original: Sequence[Message]) ->
         yield "a stretch of thinking is not what it was"
 
 
-def _named(identity: str | None) -> str:
+def _name_call(identity: str | None) -> str:
     """Name a call in a message. Where a provider gives no ids, calls and results are only counted."""
     return "a call without an id" if identity is None else f"the call `{identity}`"
 
@@ -133,7 +133,7 @@ def refused_anthropic(messages: Sequence[Item]) -> Iterator[str]:
     said = (message for message in messages if speaker_anthropic(message) is not None)
     turns = turns_of(said, lambda message: text_of(message.get("role")), _blocks)
     for before, turn in pairwise((_NOTHING, *turns, _NOTHING)):
-        yield from _unpaired(before, turn)
+        yield from _find_unpaired_calls(before, turn)
     yield from _unpaired_on_server(turns)
     if any(turn.parts and turn.parts[-1].get("type") in _THINKING for turn in turns):
         yield "a turn of the assistant's ends in thinking"
@@ -178,7 +178,7 @@ def _texts(blocks: Sequence[Item]) -> Iterator[Item]:
             yield from _texts(objects_of(block.get("content")))
 
 
-def _unpaired(before: Turn, turn: Turn) -> Iterator[str]:
+def _find_unpaired_calls(before: Turn, turn: Turn) -> Iterator[str]:
     """Check that each call of a turn has one result at the start of the next, and each result there has its call."""
     calls, results = Counter(_calls(before.parts)), Counter(_results(turn.parts))
     yield from (f"two calls of one turn have the id `{call}`" for call, times in calls.items() if times > 1)
@@ -350,7 +350,7 @@ def speaker_openai_responses(item: Item) -> str | None:
 
 def refused_openai_responses(items: Sequence[Item]) -> Iterator[str]:
     yield from _valid_openai_responses_unpaired(items)
-    yield from _unfollowed(items)
+    yield from _find_unfollowed_reasoning(items)
     again = Counter(text_of(item.get("id")) for item in items if item.get("id"))
     yield from (f"two items have the id `{identity}`" for identity, times in again.items() if times > 1)
     if any(item.get("content") == [] for item in items if _kind(item) == "message"):
@@ -393,7 +393,7 @@ def _valid_openai_responses_unpaired(items: Sequence[Item]) -> Iterator[str]:
     yield from (f"the call `{call}` has no output" for call in +waiting)
 
 
-def _unfollowed(items: Sequence[Item]) -> Iterator[str]:
+def _find_unfollowed_reasoning(items: Sequence[Item]) -> Iterator[str]:
     for item, after in pairwise((*items, {"role": "user"})):
         if _kind(item) == "reasoning" and not _is_models(after):
             yield f"the reasoning `{text_of(item.get('id'))}` has not the item that followed it"

@@ -3,8 +3,8 @@
 A card contains figures only; prices are in `price`. The table of cards ships with the package. Reading
 `data/cards.json` is the only I/O here; `docs/models.md` describes how that file is made.
 
-The functions on spelling (`fold`, `forms`, `undated`, `prefixes`) are pure and independent of the table: they know
-which prefixes name a host and which suffixes name a release.
+The functions on spelling (`fold`, `forms`, `strip_release_suffixes`, `prefixes`) are pure and independent of the table:
+they know which prefixes name a host and which suffixes name a release.
 """
 
 import json
@@ -36,7 +36,7 @@ __all__ = [
     "prefixes",
     "shipped",
     "soften",
-    "undated",
+    "strip_release_suffixes",
 ]
 
 
@@ -230,7 +230,7 @@ def _next_prefix(name: str) -> int | None:
     return slash if slash >= 0 else None
 
 
-def undated(folded: str) -> Iterator[str]:
+def strip_release_suffixes(folded: str) -> Iterator[str]:
     """Yield a folded name with one release suffix after another removed: a date, a build, `-latest`."""
     while found := _RELEASE.search(folded):
         folded = folded[: found.start()]
@@ -401,7 +401,7 @@ class ModelTable:
         """Match an unknown release date: `gpt-4o-2031-01-01` is a `gpt-4o`. A date after a maker's name alone matches
         nothing."""
         asked = fold(bare)
-        for stem in undated(asked):
+        for stem in strip_release_suffixes(asked):
             if stem in self._index and ("-" in stem or any(map(str.isdigit, stem))):
                 position = self._nearest_release(stem, asked)
                 return None if position is None else (position, "dated")
@@ -435,7 +435,7 @@ class ModelTable:
         """Match a variant of a family: `gpt-4o-anything` is a kind of `gpt-4o`, unless the rest names speech, audio or
         image output, which are other models. Names that `_by_release` rejected match nothing here either."""
         softened = soften(bare)
-        if any(stem in self._index for stem in undated(fold(bare))):
+        if any(stem in self._index for stem in strip_release_suffixes(fold(bare))):
             return None
         for family in prefixes(softened):
             if _OTHER_TASK.search(fold(softened[len(family) :])):
@@ -451,7 +451,7 @@ class ModelTable:
         words = fold(bare).split("-")
         if words[0] != _CLAUDE:
             return None
-        for spelling in (fold(bare), *undated(fold(bare))):
+        for spelling in (fold(bare), *strip_release_suffixes(fold(bare))):
             for name, position in self._index.items():
                 if name.startswith(_CLAUDE) and sorted(name.split("-")) == sorted(spelling.split("-")):
                     return position, "alias"

@@ -112,7 +112,7 @@ def price_of(match: Match, *, when: datetime, host: str | None = None, own: Pric
     """
     if own is not None:
         return own
-    found = _calculated(Usage(input=0, output=0), match, when, host)
+    found = _calculate_price(Usage(input=0, output=0), match, when, host)
     if found is None:
         return None
     price = found.model_price
@@ -141,12 +141,12 @@ def cost_of(
     """
     if own is not None:
         return own.cost(usage)
-    found = _calculated(usage, match, when, host)
+    found = _calculate_price(usage, match, when, host)
     if found is None:
         return None
     return Cost(
-        input=_known(usage.input, found.model_price.input_mtok, found.input_price),
-        output=_known(usage.output, found.model_price.output_mtok, found.output_price),
+        input=_cost_if_priced(usage.input, found.model_price.input_mtok, found.input_price),
+        output=_cost_if_priced(usage.output, found.model_price.output_mtok, found.output_price),
         currency="USD",
         source=_source(),
         date=when.date(),
@@ -159,7 +159,7 @@ def _times(tokens: int | None, price: Decimal | None) -> Decimal | None:
     return None if tokens is None or price is None else tokens * price
 
 
-def _known(tokens: int | None, price: object, cost: Decimal) -> Decimal | None:
+def _cost_if_priced(tokens: int | None, price: object, cost: Decimal) -> Decimal | None:
     """Return None where the price is unknown: genai-prices adds nothing for it, which would read as free."""
     if tokens == 0:
         return _ZERO
@@ -172,7 +172,7 @@ def _each(price: object) -> Decimal | None:
     return base.scaleb(-6) if isinstance(base, Decimal) else None
 
 
-def _calculated(usage: Usage, match: Match, when: datetime, host: str | None) -> "PriceCalculation | None":
+def _calculate_price(usage: Usage, match: Match, when: datetime, host: str | None) -> "PriceCalculation | None":
     import genai_prices
 
     billed = host or match.host or match.card.provider

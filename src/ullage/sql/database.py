@@ -50,7 +50,7 @@ __all__ = [
     "file_of",
     "first_rows",
     "in_order",
-    "quoted",
+    "quote_name",
     "role_sentences",
     "served_dialect",
     "showing_views",
@@ -319,8 +319,8 @@ def first_rows(dialect: Dialect, table: Table, rows: int, *, by_name: bool = Fal
         by_name: list the columns by name, because not all may be read.
     """
     parts = (table.name,) if table.schema is None else (table.schema, table.name)
-    name = ".".join(quoted(dialect, part) for part in parts)
-    columns = ", ".join(quoted(dialect, column.name) for column in table.columns if by_name) or "*"
+    name = ".".join(quote_name(dialect, part) for part in parts)
+    columns = ", ".join(quote_name(dialect, column.name) for column in table.columns if by_name) or "*"
     if dialect == "tsql":
         return f"SELECT TOP {rows} {columns} FROM {name}"
     return f"SELECT {columns} FROM {name} " + (
@@ -328,7 +328,7 @@ def first_rows(dialect: Dialect, table: Table, rows: int, *, by_name: bool = Fal
     )
 
 
-def quoted(dialect: Dialect, name: str) -> str:
+def quote_name(dialect: Dialect, name: str) -> str:
     """Return a name quoted for a dialect."""
     opening, closing = _QUOTES.get(dialect, ('"', '"'))
     return f"{opening}{name.replace(closing, closing * 2)}{closing}"
@@ -373,16 +373,16 @@ def file_of(settings: DatabaseSettings) -> DatabaseFile | None:
     """
     url = _URL.fullmatch(settings.url)
     if url is None:
-        path = _named(settings, settings.url)
+        path = _require_path(settings, settings.url)
         return path, _kind(settings, path)
     match url["scheme"].lower():
         case "sqlite" | "duckdb" as kind:
-            return _named(settings, (url["path"] or "")[1:]), kind
+            return _require_path(settings, (url["path"] or "")[1:]), kind
         case _:
             return None
 
 
-def _named(settings: DatabaseSettings, path: str) -> Path:
+def _require_path(settings: DatabaseSettings, path: str) -> Path:
     if path in ("", ":memory:"):
         raise BadConfiguration(
             f"database `{settings.name}` names no file", suggestion="give the path of a database that exists"
@@ -456,9 +456,9 @@ def with_column_grants(
     lines.append(_NEW_TABLES)
     for table, columns in readable:
         schema = table.schema or structure.default_schema
-        name = ".".join(quoted(dialect, part) for part in (schema, table.name) if part is not None)
+        name = ".".join(quote_name(dialect, part) for part in (schema, table.name) if part is not None)
         is_whole = len(columns) == len(table.columns)
-        listed = ", ".join(quoted(dialect, column) for column in columns)
+        listed = ", ".join(quote_name(dialect, column) for column in columns)
         if dialect == "mysql" and is_whole:
             lines.append(f"GRANT SELECT, SHOW VIEW ON {name} TO {reader};")
         if is_whole:

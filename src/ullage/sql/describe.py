@@ -49,7 +49,7 @@ __all__ = [
     "full_name",
     "line",
     "on_one_line",
-    "rounded",
+    "round_row_count",
     "routine_line",
     "schema_json",
     "short_type",
@@ -80,12 +80,12 @@ def schema_json(structure: Structure, dialect: Dialect, name: str, *, truncated:
         for table in structure.tables
     ]
     said: dict[str, Json] = {"databaseName": structure.name or name, "databaseType": _PRODUCTS[dialect]}
-    return _written({**said, **({"truncated": True} if truncated else {}), "tables": tables})
+    return _dump_json({**said, **({"truncated": True} if truncated else {}), "tables": tables})
 
 
 def table_json(table: Table) -> str:
     """Return one table in the original JSON."""
-    return _written(
+    return _dump_json(
         {
             "tableName": table.name,
             "tableType": table.kind.upper(),
@@ -110,15 +110,15 @@ def triggers_json(tables: Sequence[Table], name: str | None) -> str:
         for table in tables
         for one in table.triggers
     ]
-    return _written({"tableName": None if name is None else tables[0].name, "triggers": triggers})
+    return _dump_json({"tableName": None if name is None else tables[0].name, "triggers": triggers})
 
 
-def _written(value: dict[str, Json]) -> str:
+def _dump_json(value: dict[str, Json]) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _create_table_column(column: Column, table: Table) -> dict[str, Json]:
-    name, size, _ = _sized(column.type)
+    name, size, _ = _split_type(column.type)
     return {
         "columnName": column.name,
         "dataType": name,
@@ -129,7 +129,7 @@ def _create_table_column(column: Column, table: Table) -> dict[str, Json]:
 
 
 def _column_detail(column: Column, table: Table) -> dict[str, Json]:
-    name, size, digits = _sized(column.type)
+    name, size, digits = _split_type(column.type)
     return {
         "columnName": column.name,
         "dataType": name,
@@ -142,7 +142,7 @@ def _column_detail(column: Column, table: Table) -> dict[str, Json]:
     }
 
 
-def _sized(written: str) -> tuple[str, int | None, int | None]:
+def _split_type(written: str) -> tuple[str, int | None, int | None]:
     """Split a type such as `numeric(10,2)` into name, size and digits."""
     found = _SIZED.match(written)
     if found is None:
@@ -216,7 +216,7 @@ def short_type(written: str) -> str:
     return said if len(said) <= _LONGEST_TYPE else f"{said.partition('(')[0][:_LONGEST_TYPE]}(…)"
 
 
-def rounded(rows: int) -> str:
+def round_row_count(rows: int) -> str:
     """Return an estimate with few digits: `~250`, `~10k`, `~1.2M`."""
     for unit, size in (("B", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)):
         if rows >= size:
@@ -330,7 +330,7 @@ def routine_line(routine: Routine) -> str:
 
 
 def _head(table: Table) -> str:
-    size = "" if table.rows is None else f" {rounded(table.rows)} rows"
+    size = "" if table.rows is None else f" {round_row_count(table.rows)} rows"
     return f"{table.kind} {full_name(table)}{size}{_comment(table.comment)}"
 
 
@@ -353,18 +353,18 @@ def _comment(comment: str | None) -> str:
 
 def _key(table: Table) -> list[str]:
     """Return the key of several columns; a key of one column is marked at the column."""
-    return [f"primary key ({_listed(table.primary_key)})"] if len(table.primary_key) > 1 else []
+    return [f"primary key ({_join_columns(table.primary_key)})"] if len(table.primary_key) > 1 else []
 
 
 def _foreign_key(foreign: ForeignKey) -> str:
-    target = on_one_line(foreign.table) + (f"({_listed(foreign.to)})" if foreign.to else "")
+    target = on_one_line(foreign.table) + (f"({_join_columns(foreign.to)})" if foreign.to else "")
     rules = (("on update", foreign.on_update), ("on delete", foreign.on_delete))
     said = "".join(f" {word} {rule.lower()}" for word, rule in rules if rule and rule not in _ALLOWED)
-    return f"foreign key ({_listed(foreign.columns)}) references {target}{said}"
+    return f"foreign key ({_join_columns(foreign.columns)}) references {target}{said}"
 
 
 def _index(index: Index) -> str:
-    return f"{'unique ' if index.unique else ''}index {on_one_line(index.name)} ({_listed(index.columns)})"
+    return f"{'unique ' if index.unique else ''}index {on_one_line(index.name)} ({_join_columns(index.columns)})"
 
 
 def _trigger(trigger: Trigger) -> str:
@@ -372,7 +372,7 @@ def _trigger(trigger: Trigger) -> str:
     return f"trigger {on_one_line(trigger.name)} {when}".rstrip()
 
 
-def _listed(columns: tuple[str, ...]) -> str:
+def _join_columns(columns: tuple[str, ...]) -> str:
     return ", ".join(map(on_one_line, columns))
 
 
@@ -387,7 +387,7 @@ def line(table: Table, keys: Keys) -> str:
     references = _references(table, keys)
     columns = ", ".join(_line_column(column, table, references) for column in table.columns)
     view = "view " if table.kind == "view" else ""
-    size = "" if table.rows is None else f" {rounded(table.rows)} rows"
+    size = "" if table.rows is None else f" {round_row_count(table.rows)} rows"
     return f"{view}{full_name(table)}({columns}){size}"
 
 
@@ -449,7 +449,7 @@ def _lines(structure: Structure) -> str:
 
 def _within_names(structure: Structure) -> str:
     routines = [f"{one.kind} {full_name(one)}" for one in structure.routines]
-    return "\n".join([_counted(structure), *map(_name, structure.tables), *routines])
+    return "\n".join([_summarize_counts(structure), *map(_name, structure.tables), *routines])
 
 
 _WRITERS: Final[dict[Detail, Callable[[Structure], str]]] = {
@@ -461,10 +461,10 @@ _WRITERS: Final[dict[Detail, Callable[[Structure], str]]] = {
 
 def _name(table: Table) -> str:
     view = "view " if table.kind == "view" else ""
-    return f"{view}{full_name(table)}" + ("" if table.rows is None else f" {rounded(table.rows)}")
+    return f"{view}{full_name(table)}" + ("" if table.rows is None else f" {round_row_count(table.rows)}")
 
 
-def _counted(structure: Structure) -> str:
+def _summarize_counts(structure: Structure) -> str:
     views = sum(table.kind == "view" for table in structure.tables)
     figures = ((len(structure.tables) - views, "table"), (views, "view"), (len(structure.routines), "routine"))
     return ", ".join(f"{count} {thing}{'' if count == 1 else 's'}" for count, thing in figures if count)
@@ -475,13 +475,15 @@ def _most(structure: Structure, budget: int, weigh: Callable[[str], int]) -> str
     groups = Counter(map(_beginning, structure.tables)).most_common()
     written = [f"{beginning} {count}" for beginning, count in groups]
     weights = range(len(written) + 1)
-    fitting = bisect_right(weights, budget, key=lambda shown: weigh(_grouped(structure, written[:shown], len(written))))
-    return _grouped(structure, written[: max(0, fitting - 1)], len(written))
+    fitting = bisect_right(
+        weights, budget, key=lambda shown: weigh(_format_groups(structure, written[:shown], len(written)))
+    )
+    return _format_groups(structure, written[: max(0, fitting - 1)], len(written))
 
 
-def _grouped(structure: Structure, shown: Sequence[str], of: int) -> str:
+def _format_groups(structure: Structure, shown: Sequence[str], of: int) -> str:
     rest = f" ({of - len(shown)} beginnings not shown)" if 0 < len(shown) < of else ""
-    return "\n".join([f"{_counted(structure)}; {_NARROW}{rest}", *shown])
+    return "\n".join([f"{_summarize_counts(structure)}; {_NARROW}{rest}", *shown])
 
 
 def _beginning(table: Table) -> str:

@@ -37,7 +37,7 @@ __all__ = [
     "not_understood",
     "refuse",
     "refuse_any",
-    "renamed",
+    "rename_columns",
     "unknown_column",
     "unknown_table",
 ]
@@ -198,7 +198,9 @@ class Tables:
             for member in family:
                 for column in member.columns:
                     name = fold(column.name)
-                    found = self._by_pattern(member, column.name) | self._computed(member, column, masks)
+                    found = self._by_pattern(member, column.name) | self._masks_of_generated_column(
+                        member, column, masks
+                    )
                     masks[name] = masks.get(name, frozenset()) | found
             changed = masks != before
         reached = self._by_module(table)
@@ -221,7 +223,9 @@ class Tables:
             waiting.extend(new)
         return [one for one in every if _full(one) in found]
 
-    def _computed(self, table: Table, column: Column, masks: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    def _masks_of_generated_column(
+        self, table: Table, column: Column, masks: Mapping[str, frozenset[str]]
+    ) -> frozenset[str]:
         """Return the masked columns that a generated column may reveal.
 
         Those its expression names, or all of the table if the expression is unknown.
@@ -305,7 +309,7 @@ class Named:
         return name.name == self.name.name or (folds and not name.quoted and fold(name.name) == fold(self.name.name))
 
 
-def renamed(node: exp.Expr, columns: Columns) -> Columns:
+def rename_columns(node: exp.Expr, columns: Columns) -> Columns:
     """Return a source's columns under the names of its alias: `AS t(a, b)`."""
     alias = node.args.get("alias")
     names = list(alias.args.get("columns") or ()) if isinstance(alias, exp.TableAlias) else []

@@ -39,7 +39,7 @@ from .masked_columns import (
     not_understood,
     refuse,
     refuse_any,
-    renamed,
+    rename_columns,
     unknown_column,
     unknown_table,
 )
@@ -186,7 +186,7 @@ class Lineage:
             known |= {fold(cte.alias): Named(cte.args["alias"].this, None) for cte in clause.expressions}
         for cte, name in zip(clause.expressions, names, strict=True):
             columns = self._cte(cte, known, outer) if is_recursive else self.query(cte.this, known, outer)
-            columns = renamed(cte, columns)
+            columns = rename_columns(cte, columns)
             for one in added:
                 columns += self._order_columns(one, columns)
             known[name] = Named(cte.args["alias"].this, columns)
@@ -208,7 +208,7 @@ class Lineage:
             return self.query(body, ctes, outer)
         columns = self.query(body.this, self._with(body, ctes, outer), outer)
         while True:
-            itself = replace(ctes[name], columns=renamed(cte, columns))
+            itself = replace(ctes[name], columns=rename_columns(cte, columns))
             again = self.query(body, {**ctes, name: itself}, outer)
             if again == columns:
                 return columns
@@ -255,8 +255,12 @@ class Lineage:
             self._add(node.this, scope, ctes)
         else:
             name = fold(node.alias_or_name)
-            columns = renamed(node, self._columns_of(node, scope, ctes))
-            rowid, hidden, key = self._rowid(node, ctes), self._hidden(node, ctes), self._key(node, ctes)
+            columns = rename_columns(node, self._columns_of(node, scope, ctes))
+            rowid, hidden, key = (
+                self._rowid(node, ctes),
+                self._masks_of_hidden_columns(node, ctes),
+                self._key(node, ctes),
+            )
             if pivots:
                 rowid, hidden, key = None, None, frozenset[str]()
             for pivot in pivots:
@@ -356,7 +360,7 @@ class Lineage:
             return frozenset()
         return frozenset() if not node.db and fold(node.name) in ctes else self.tables.key(node.name, node.db)
 
-    def _hidden(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
+    def _masks_of_hidden_columns(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
         """Return the masked columns that hidden columns of a SQLite virtual table may reveal; None for other
         sources."""
         if self.dialect != "sqlite" or not isinstance(node, exp.Table) or (not node.db and fold(node.name) in ctes):
@@ -376,7 +380,7 @@ class Lineage:
             return self._star(inner, scope.sources, scope, ctes)
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             return self._star(inner.this, scope.row(inner.table) or not_understood(inner), scope, ctes)
-        chosen = self._chosen(inner, scope, ctes) if isinstance(inner, exp.Columns) else None
+        chosen = self._select_columns_call(inner, scope, ctes) if isinstance(inner, exp.Columns) else None
         if chosen is not None:
             return chosen if inner is node else tuple(replace(column, name="") for column in chosen)
         passed = self.passed(inner.unnest(), scope, ctes) or Output("", self.used(inner, scope, ctes))
@@ -386,7 +390,7 @@ class Lineage:
         scope.add_alias(node.alias, passed.masks)
         return (replace(passed, name=fold(node.alias)),)
 
-    def _chosen(self, node: exp.Columns, scope: Scope, ctes: Ctes) -> Columns | None:
+    def _select_columns_call(self, node: exp.Columns, scope: Scope, ctes: Ctes) -> Columns | None:
         """Return the columns that DuckDB's COLUMNS() chooses by a pattern, by names or from a star.
 
         None if that cannot be said: for a function, several sources, or columns that are not all known.
@@ -463,7 +467,7 @@ class Lineage:
             not_understood(node)
         for key in _CLAUSES:
             for clause in _list(node, key):
-                determined = _determined(clause, scope) if isinstance(clause, exp.Group) else []
+                determined = _find_determined_columns(clause, scope) if isinstance(clause, exp.Group) else []
                 for one in clause.expressions if determined else [clause]:
                     if one not in determined:
                         self._uses(one, scope, ctes)
@@ -490,7 +494,7 @@ class Lineage:
             columns = self.query(node, ctes, scope)
             if not isinstance(node.parent, exp.Exists):
                 self.refuse_any(columns, node, "an expression")
-        elif isinstance(node, exp.Columns) and (chosen := self._chosen(node, scope, ctes)) is not None:
+        elif isinstance(node, exp.Columns) and (chosen := self._select_columns_call(node, scope, ctes)) is not None:
             self.refuse_any(chosen, node.parent or node, f"`{(node.parent or node).sql()}`")
         elif isinstance(node, exp.Columns | exp.PositionalColumn) or (
             isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
@@ -514,7 +518,7 @@ class Lineage:
             self._uses(child, scope, ctes)
 
 
-def _determined(group: exp.Group, scope: Scope) -> list[exp.Expr]:
+def _find_determined_columns(group: exp.Group, scope: Scope) -> list[exp.Expr]:
     """Return the columns of a GROUP BY that do not change its groups, because it contains the key of their table.
 
     Only a plain list is understood, and only names that cannot be an alias of the SELECT.
@@ -561,17 +565,17 @@ class ViewLineage(Lineage):
         self.touched.update(*(column.masks for column in columns))
 
     def used(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Masks:
-        return self._collected(lambda: self._uses(node, scope, ctes))
+        return self._collect_touched(lambda: self._uses(node, scope, ctes))
 
     def used_in(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Masks:
-        return self._collected(lambda: self._uses_in(node, scope, ctes))
+        return self._collect_touched(lambda: self._uses_in(node, scope, ctes))
 
     def passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
         found: list[Output | None] = []
-        masks = self._collected(lambda: found.append(Lineage.passed(self, node, scope, ctes)))
+        masks = self._collect_touched(lambda: found.append(Lineage.passed(self, node, scope, ctes)))
         return None if found[0] is None else replace(found[0], masks=found[0].masks | masks)
 
-    def _collected(self, read: Callable[[], None]) -> Masks:
+    def _collect_touched(self, read: Callable[[], None]) -> Masks:
         before = set(self.touched)
         self.touched.clear()
         read()

@@ -182,16 +182,18 @@ def is_about_a_name(error: QueryFailed) -> bool:
 
 def with_nearest(error: QueryFailed, structure: Structure, tables: Collection[str]) -> QueryFailed:
     """Return the error with the nearest names; `tables` are the tables of the query."""
-    table, column = _found(_TABLE, error.message), _found(_COLUMN, error.message)
+    table, column = _extract_name(_TABLE, error.message), _extract_name(_COLUMN, error.message)
     if table is not None:
         near = spell(table, map(full_name, structure.tables))
-        return _mended(error, near, "use a table that exists, or list them with schema")
+        return _replace_hints(error, near, "use a table that exists, or list them with schema")
     if column is not None:
-        return _mended(error, _columns(structure, tables, column), "use a column that exists; table lists them all")
+        return _replace_hints(
+            error, _columns(structure, tables, column), "use a column that exists; table lists them all"
+        )
     return error
 
 
-def _found(pattern: re.Pattern[str], message: str) -> str | None:
+def _extract_name(pattern: re.Pattern[str], message: str) -> str | None:
     found = pattern.search(message)
     if found is None:
         return None
@@ -204,11 +206,11 @@ def _columns(structure: Structure, tables: Collection[str], wanted: str) -> tupl
     meant = [table for table in structure.tables if _is_among(table, tables)] or list(structure.tables)
     near = spell(wanted, {column.name for table in meant for column in table.columns})
     if near:
-        return tuple(name for column in near for name in _placed(column, meant))
+        return tuple(name for column in near for name in _qualify_column(column, meant))
     return tuple(column.name for table in meant for column in table.columns)[:_SHOWN]
 
 
-def _placed(column: str, tables: Iterable[Table]) -> list[str]:
+def _qualify_column(column: str, tables: Iterable[Table]) -> list[str]:
     return [f"{table.name}.{column}" for table in tables if any(one.name == column for one in table.columns)]
 
 
@@ -217,7 +219,7 @@ def _is_among(table: Table, names: Collection[str]) -> bool:
     return table.name.lower() in lower
 
 
-def _mended(error: QueryFailed, options: tuple[str, ...], suggestion: str) -> QueryFailed:
+def _replace_hints(error: QueryFailed, options: tuple[str, ...], suggestion: str) -> QueryFailed:
     return QueryFailed(error.message, suggestion=suggestion, options=options or error.options)
 
 
@@ -310,13 +312,13 @@ class Asking:
             SourceFailed: the database cannot be reached.
         """
         until = self._until(request)
-        statement = await self._judged(sql, until)
+        statement = await self._judge_statement(sql, until)
         key = (request.caller.principal, statement.sql, rows)
         kept = self.answers.get(key)
         if kept is not None:
             return Given(kept, cached=True)
         masks = await self._masks(statement, until)
-        answer = await self._answered(statement.runs or statement.sql, rows, statement, until)
+        answer = await self._ask_engine(statement.runs or statement.sql, rows, statement, until)
         if statement.kind == "show" and self.engine.dialect == "mysql":
             answer = replace(answer, rows=_without_host(answer))
         if masks is not None:
@@ -331,19 +333,19 @@ class Asking:
     async def plan(self, sql: str, request: Asked) -> Answer:
         """Return the plan of a query, without running it."""
         until = self._until(request)
-        statement = await self._judged(sql, until)
+        statement = await self._judge_statement(sql, until)
         if statement.kind not in ("select", "explain"):
             raise Refused(f"there is no plan for a statement of kind `{statement.kind}`", suggestion="give a SELECT")
         await self._masks(statement, until)
         text = statement.runs or statement.sql
         asked = text if statement.kind == "explain" else explain_statement(self.engine.dialect, text)
-        return await self._answered(asked, self.settings.limits.rows, statement, until)
+        return await self._ask_engine(asked, self.settings.limits.rows, statement, until)
 
     def _until(self, request: Asked) -> float:
         ours = anyio.current_time() + self.settings.limits.seconds
         return ours if request.deadline is None else min(ours, request.deadline)
 
-    async def _judged(self, sql: str, until: float) -> "Statement":
+    async def _judge_statement(self, sql: str, until: float) -> "Statement":
         functions = await _within(until, self.engine.functions)
         return await anyio.to_thread.run_sync(_judge, sql, self.engine.dialect, functions, self.settings.functions)
 
@@ -394,11 +396,11 @@ class Asking:
             self._policies[:] = [(structure, policy)]
         return self._policies[0][1]
 
-    async def _answered(self, sql: str, rows: int, statement: "Statement", until: float) -> Answer:
+    async def _ask_engine(self, sql: str, rows: int, statement: "Statement", until: float) -> Answer:
         try:
-            return await self.engine.ask(Question(sql=sql, rows=rows, seconds=_left(until)))
+            return await self.engine.ask(Question(sql=sql, rows=rows, seconds=_seconds_left(until)))
         except QueryFailed as error:
-            raise self._without_values(await self._mended(error, statement, until), sql) from None
+            raise self._without_values(await self._add_existing_names(error, statement, until), sql) from None
 
     def _without_values(self, error: QueryFailed, sql: str) -> QueryFailed:
         """Remove values from an error: engines quote a value that cannot be converted, which may be masked.
@@ -410,7 +412,7 @@ class Asking:
         said = without_data(without_data(error.message, sql, "'"), sql, '"')
         return QueryFailed(said, suggestion=error.suggestion, options=error.options)
 
-    async def _mended(self, error: QueryFailed, statement: "Statement", until: float) -> QueryFailed:
+    async def _add_existing_names(self, error: QueryFailed, statement: "Statement", until: float) -> QueryFailed:
         """Add existing names to an error; return it unchanged if reading them fails or takes too long."""
         if not is_about_a_name(error):
             return error
@@ -442,12 +444,12 @@ def _without_host(answer: Answer) -> tuple[Row, ...]:
 
 
 async def _within(until: float, read: Callable[[], Awaitable[Result]]) -> Result:
-    with anyio.move_on_after(_left(until)):
+    with anyio.move_on_after(_seconds_left(until)):
         return await read()
     raise _late()
 
 
-def _left(until: float) -> float:
+def _seconds_left(until: float) -> float:
     left = until - anyio.current_time()
     if left <= 0:
         raise _late()

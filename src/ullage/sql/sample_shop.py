@@ -187,16 +187,16 @@ def _trade(dice: _Dice, prices: Sequence[float]) -> Iterator[tuple[str, tuple[Va
         who = 1 + dice.early(_CUSTOMERS)
         yield "orders", (number, who, moment.isoformat(sep=" "), dice.one(_STATES), coupon)
         for line in range(1, 2 + dice.early(5)):
-            product = _liked(dice, len(prices))
+            product = _pick_popular(dice, len(prices))
             yield "order_items", (number, line, product + 1, 1 + dice.early(4), prices[product])
     for number in range(1, _REVIEWS + 1):
         stars = 5 - dice.early(5)
-        product, who = 1 + _liked(dice, len(prices)), 1 + dice.below(_CUSTOMERS)
+        product, who = 1 + _pick_popular(dice, len(prices)), 1 + dice.below(_CUSTOMERS)
         written = _day(_OPENED + timedelta(days=dice.below(_DAYS)))
         yield "reviews", (number, product, who, stars, dice.one(_TITLES[stars]), written)
 
 
-def _liked(dice: _Dice, wares: int) -> int:
+def _pick_popular(dice: _Dice, wares: int) -> int:
     """Return a product; a few sell well, at arbitrary positions in the list."""
     return dice.early(wares) * 37 % wares
 
@@ -220,7 +220,7 @@ def make_sample(path: Path) -> Path:
             suggestion="move that file away, or name a database in the settings",
         )
     try:
-        _written(path)
+        _write_database(path)
     except (OSError, sqlite3.Error) as error:
         raise SourceFailed(
             f"the sample shop cannot be written: {error}", suggestion="see that its folder can be written to"
@@ -228,7 +228,7 @@ def make_sample(path: Path) -> Path:
     return path
 
 
-def _written(path: Path) -> None:
+def _write_database(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)

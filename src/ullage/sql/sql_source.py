@@ -21,7 +21,7 @@ from ullage.options import SAMPLE, DatabaseSettings
 from ullage.table import Weigh
 from ullage.tool import Call, Caller, Contents, Json, JsonObject, Listing, Read, Reply, Tool, ToolSource
 
-from .answer_format import Shaped, Telling, Told, held, shape
+from .answer_format import Shaped, Telling, Told, shape, truncate_lines
 from .database import Answer, Engine, file_of, role_sentences
 from .describe import find_table, full
 from .embedded import EmbeddedEngine
@@ -159,7 +159,7 @@ class SqlSource(ToolSource):
         if name is None:
             text = await self._telling.described(structure, "lines", read)
         else:
-            text = held(full(find_table(structure, name)), self.weigh(read.caller), self._telling.budget)
+            text = truncate_lines(full(find_table(structure, name)), self.weigh(read.caller), self._telling.budget)
         return Contents(contents=({"uri": read.uri, "mimeType": "text/plain", "text": text},))
 
     async def warnings(self) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class SqlSource(ToolSource):
             # The whole result is asked for, for a program, which reads JSON.
             asked = replace(asked, format="json")
         given = await self._asking.ask(asked.sql, asked.rows, call)
-        shaped = await self._shaped(given.answer, asked, call)
+        shaped = await self._shape_answer(given.answer, asked, call)
         data: dict[str, Json] = {
             "rowCount": shaped.rows,
             "columnCount": len(given.answer.columns),
@@ -190,7 +190,7 @@ class SqlSource(ToolSource):
         meta: JsonObject = {_META: {**_performance(cached=given.cached), "data": data}}
         return Reply.text(shaped.text, meta=meta, json_lists=None if asked.format == "csv" else ("data",))
 
-    async def _shaped(self, answer: Answer, asked: QueryAsked, call: Call) -> Shaped:
+    async def _shape_answer(self, answer: Answer, asked: QueryAsked, call: Call) -> Shaped:
         weigh = self.weigh(call.caller)
         if len(answer.rows) * len(answer.columns) <= _SMALL:
             return shape(answer, asked, weigh)
@@ -199,7 +199,7 @@ class SqlSource(ToolSource):
     async def _explain(self, tool: Tool, call: Call) -> Reply:
         answer = await self._asking.plan(read_sql(tool, call.arguments), call)
         plan = plan_text(self.engine.dialect, answer)
-        return Reply.text(held(plan, self.weigh(call.caller), self._telling.budget))
+        return Reply.text(truncate_lines(plan, self.weigh(call.caller), self._telling.budget))
 
 
 def _telling(tell: Callable[[Tool, Call], Awaitable[Told]]) -> Answers:

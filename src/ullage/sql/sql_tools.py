@@ -180,7 +180,7 @@ class TableAsked:
 
 def read_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | None) -> QueryAsked:
     """Read the arguments of `query`; `limit` (rows) and `budget` (tokens) are those of the settings."""
-    given = _known(tool, arguments)
+    given = _drop_null_arguments(tool, arguments)
     asked, tokens = _number(given, "max_rows", least=1), _number(given, "max_tokens", least=_LEAST_TOKENS)
     wanted = _one_of(given, "format", FORMATS) or "csv"
     return QueryAsked(
@@ -194,7 +194,7 @@ def read_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | N
 
 def read_original_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | None) -> QueryAsked:
     """Read the arguments of the original query tool; as there, fewer than one row means the limit."""
-    given = _known(tool, arguments)
+    given = _drop_null_arguments(tool, arguments)
     asked = _number(given, "maxRows")
     return QueryAsked(
         sql=_text(given, "queryDescription"),
@@ -207,7 +207,7 @@ def read_original_query(tool: Tool, arguments: JsonObject, *, limit: int, budget
 
 def read_schema(tool: Tool, arguments: JsonObject) -> SchemaAsked:
     """Read the arguments of `schema`."""
-    given = _known(tool, arguments)
+    given = _drop_null_arguments(tool, arguments)
     pattern = given.get("pattern", given.get("databaseName", ""))
     if not isinstance(pattern, str):
         raise _misfit("`pattern` must be a string", 'give a part of a name, or {"pattern": "order*"}')
@@ -216,7 +216,7 @@ def read_schema(tool: Tool, arguments: JsonObject) -> SchemaAsked:
 
 def read_table(tool: Tool, arguments: JsonObject) -> TableAsked:
     """Read the arguments of `table`; `sample` may also be a boolean, since models send one."""
-    given = _known(tool, arguments)
+    given = _drop_null_arguments(tool, arguments)
     name = _text(given, "tableName" if "tableName" in _properties(tool) else "name")
     if isinstance(given.get("sample"), bool):
         return TableAsked(name, 3 if given["sample"] else 0)
@@ -225,20 +225,20 @@ def read_table(tool: Tool, arguments: JsonObject) -> TableAsked:
 
 def read_triggers(tool: Tool, arguments: JsonObject) -> str | None:
     """Return the table whose triggers are requested; None for all tables."""
-    given = _known(tool, arguments)
+    given = _drop_null_arguments(tool, arguments)
     return _text(given, "tableName") if given.get("tableName") else None
 
 
 def read_sql(tool: Tool, arguments: JsonObject) -> str:
     """Return the argument `sql`."""
-    return _text(_known(tool, arguments), "sql")
+    return _text(_drop_null_arguments(tool, arguments), "sql")
 
 
 def _properties(tool: Tool) -> tuple[str, ...]:
     return tuple(cast("Mapping[str, Json]", tool.input_schema["properties"]))
 
 
-def _known(tool: Tool, arguments: JsonObject) -> dict[str, Json]:
+def _drop_null_arguments(tool: Tool, arguments: JsonObject) -> dict[str, Json]:
     """Return the arguments that are not null, because some clients send null for those they leave out."""
     names = _properties(tool)
     unknown = next((key for key in arguments if key not in names), None)

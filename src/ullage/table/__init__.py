@@ -21,12 +21,12 @@ if TYPE_CHECKING:
         Row,
         clean_row,
         distinct_names,
+        dump_value,
         read_row,
         record_lines,
         records_json,
         row_line,
         write_path,
-        written,
     )
 else:
     __getattr__ = import_on_use(
@@ -64,7 +64,7 @@ else:
             "row_line": "table_text",
             "value_at": "json_scan",
             "write_path": "table_text",
-            "written": "table_text",
+            "dump_value": "table_text",
         },
     )
 
@@ -89,6 +89,7 @@ __all__ = [
     "decode",
     "decode_pieces",
     "distinct_names",
+    "dump_value",
     "each_once",
     "encode",
     "find_table",
@@ -106,5 +107,4 @@ __all__ = [
     "scan",
     "value_at",
     "write_path",
-    "written",
 ]

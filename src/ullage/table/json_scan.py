@@ -80,7 +80,7 @@ def read_pieces(text: str, deepest: int, parse_float: Callable[[str], Any] = flo
 def _read_at_once(text: str, deepest: int, parse_float: Callable[[str], Any]) -> Json:
     value = json.loads(text) if parse_float is float else json.loads(text, parse_float=parse_float)
     _check_depth(text, value, 0, deepest)
-    return _mended(value) if _half(text) else value
+    return _replace_surrogates(value) if _half(text) else value
 
 
 def value_at(text: str, at: int) -> tuple[Json, int]:
@@ -121,7 +121,7 @@ class _Reader:
                 continue  # it goes on beyond the piece, or is no JSON, which shows further in
             _check_depth(piece, value, depth, self._deepest)
             if _half(piece, 0, end):
-                value = _mended(value)
+                value = _replace_surrogates(value)
             return value, at + end
         if depth >= self._deepest:
             raise RecursionError
@@ -179,7 +179,7 @@ class _Reader:
             return None
         _check_depth(piece, value, depth, self._deepest)
         if _half(piece):
-            value = _mended(value)
+            value = _replace_surrogates(value)
         return cast("list[Json]", value), end
 
     def _next(self, at: int, closing: str) -> int:
@@ -230,12 +230,12 @@ def _without_halves(text: str) -> str:
     return _HALVES.sub("\ufffd", text) if not text.isascii() else text
 
 
-def _mended(value: Json) -> Json:
+def _replace_surrogates(value: Json) -> Json:
     """Return the value with every unpaired surrogate replaced."""
     if isinstance(value, dict):
-        return {_without_halves(key): _mended(member) for key, member in value.items()}
+        return {_without_halves(key): _replace_surrogates(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_mended(member) for member in value]
+        return [_replace_surrogates(member) for member in value]
     return _without_halves(value) if isinstance(value, str) else value
 
 

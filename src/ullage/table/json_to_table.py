@@ -93,7 +93,7 @@ def _of_list(value: list[Json], path: Path) -> Found | None:
         columns = tuple(dict.fromkeys(chain.from_iterable(value)))
         if sum(map(len, value)) < _FILLED * len(value) * len(columns):
             return None
-        return _found(path, columns, cast("list[Json]", value), len(columns))
+        return _make_found(path, columns, cast("list[Json]", value), len(columns))
     return _of_lists(value, path) if len(value) > 1 and _are_lists(value) else None
 
 
@@ -110,10 +110,10 @@ def _of_lists(rows: list[list[Json]], path: Path) -> Found | None:
     width = len(rows[0])
     if width < 2 or any(len(row) != width for row in rows):
         return None
-    return _found(path, (), cast("list[Json]", rows), width)
+    return _make_found(path, (), cast("list[Json]", rows), width)
 
 
-def _found(path: Path, columns: tuple[str, ...], rows: list[Json], width: int) -> Found:
+def _make_found(path: Path, columns: tuple[str, ...], rows: list[Json], width: int) -> Found:
     return Found(path=path, columns=columns, rows=rows, row_count=len(rows), column_count=width)
 
 
@@ -132,14 +132,14 @@ def _within(value: dict[str, Json], path: Path) -> Iterator[Found | int]:
         inner = (*path, key)
         if isinstance(member, list):
             found = _of_list(member, inner)
-            yield len(member) if found is None else _named(found, value)
+            yield len(member) if found is None else _name_columns(found, value)
         elif isinstance(member, dict) and len(inner) < _DEPTH:
             yield from _within(member, inner)
         else:
             yield len(member) if isinstance(member, dict) else 1
 
 
-def _named(found: Found, beside: dict[str, Json]) -> Found:
+def _name_columns(found: Found, beside: dict[str, Json]) -> Found:
     """Name the columns of lists by a list of names beside them."""
     if found.columns:
         return found

@@ -52,15 +52,15 @@ __all__ = [
     "clean_row",
     "decode",
     "distinct_names",
+    "dump_value",
     "encode",
-    "quoted",
+    "quote_as_json",
     "read_path",
     "read_row",
     "record_lines",
     "records_json",
     "row_line",
     "write_path",
-    "written",
     "written_steps",
 ]
 
@@ -137,12 +137,12 @@ def _give_up(value: object) -> str:
 _quick = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_give_up).encode
 
 
-def quoted(text: str) -> str:
+def quote_as_json(text: str) -> str:
     """Return a text as a JSON string on one line."""
     return _one_line(json.dumps(text, ensure_ascii=False))
 
 
-def written(value: Cell, indent: int | None = None) -> str:
+def dump_value(value: Cell, indent: int | None = None) -> str:
     """Return a value as JSON, compact unless `indent` is given. NaN and the infinities are written as `json` writes
     them."""
     if indent is not None:
@@ -150,8 +150,8 @@ def written(value: Cell, indent: int | None = None) -> str:
     if isinstance(value, dict | list) and _is_long(value):
         # A single call for all of it would block every other thread.
         if isinstance(value, list):
-            return f"[{','.join(map(written, value))}]"
-        return f"{{{','.join(f'{quoted(key)}:{written(member)}' for key, member in value.items())}}}"
+            return f"[{','.join(map(dump_value, value))}]"
+        return f"{{{','.join(f'{quote_as_json(key)}:{dump_value(member)}' for key, member in value.items())}}}"
     try:
         return _one_line(_quick(value))
     except _DecimalMet:
@@ -188,7 +188,7 @@ def written_steps(value: Cell) -> Steps[str]:
 def records_json(columns: Sequence[str], rows: Sequence[Row], indent: int | None = None) -> str:
     """Return rows as a JSON array of objects. A repeated column name gets a number, so that no value is lost."""
     names = distinct_names(columns)
-    return written([dict(zip(names, row, strict=True)) for row in rows], indent)  # pyright: ignore[reportArgumentType]
+    return dump_value([dict(zip(names, row, strict=True)) for row in rows], indent)  # pyright: ignore[reportArgumentType]
 
 
 def distinct_names(columns: Sequence[str]) -> list[str]:
@@ -221,7 +221,7 @@ def _members(value: Mapping[str, Cell], indent: int | None, line: str) -> Iterat
     inner = line + " " * (indent or 0)
     separator = ":" if indent is None else ": "
     for number, (key, member) in enumerate(value.items()):
-        yield f"{',' if number else '{'}{inner}{quoted(key)}{separator}"
+        yield f"{',' if number else '{'}{inner}{quote_as_json(key)}{separator}"
         yield from _pieces(member, indent, inner)
     yield f"{line}}}"
 
@@ -286,23 +286,23 @@ def row_line(cells: Sequence[Cell | Absent], *, typed: bool = False) -> str:
 def record_lines(columns: Sequence[str], row: Row) -> list[str]:
     """Return the lines of one row, a line a column."""
     return [
-        f"{name if _NAME.match(name) else quoted(name)}={_loose_cell(cell, _ALONE)}"
+        f"{name if _NAME.match(name) else quote_as_json(name)}={_loose_cell(cell, _ALONE)}"
         for name, cell in zip(columns, row, strict=True)
     ]
 
 
 def _typed_cell(cell: Cell | Absent) -> str:
     if isinstance(cell, str):
-        return cell if _TYPED.match(cell) and not LITERAL.match(cell) else quoted(cell)
-    return "" if cell is ABSENT else written(cell)
+        return cell if _TYPED.match(cell) and not LITERAL.match(cell) else quote_as_json(cell)
+    return "" if cell is ABSENT else dump_value(cell)
 
 
 def _loose_cell(cell: Cell | Absent, bare: re.Pattern[str] = _LOOSE) -> str:
     if isinstance(cell, str):
-        return cell if bare.match(cell) or _is_json(cell) else quoted(cell)
+        return cell if bare.match(cell) or _is_json(cell) else quote_as_json(cell)
     if cell is None or cell is ABSENT:
         return ""
-    return str(cell) if isinstance(cell, Decimal) else written(cell)
+    return str(cell) if isinstance(cell, Decimal) else dump_value(cell)
 
 
 def _is_json(text: str) -> bool:
@@ -331,7 +331,7 @@ def write_path(path: Path) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step if _PLAIN.match(step) else quoted(step)}"
+    return f".{step if _PLAIN.match(step) else quote_as_json(step)}"
 
 
 def read_path(text: str) -> Path:

@@ -479,14 +479,14 @@ class Meter:
 
         calibration = (CALIBRATIONS if self._calibrations is None else self._calibrations).get(tokenizer)
         if calibration is not None:
-            return (yield from self._calibrated(calibration, text))
+            return (yield from self._count_calibrated(calibration, text))
         elder = ELDERS.get(tokenizer)
         if elder is not None and self._engine.available(elder.vocabulary):
             return elder.count(text, (yield from self._engine.steps(elder.vocabulary, text)))
         stand_in = yield from self._engine.steps(_STAND_IN, text)
         return Count.within(stand_in, _STAND_IN_BAND, Method.ESTIMATED)
 
-    def _calibrated(self, calibration: "Calibration", text: str) -> Steps[Count]:
+    def _count_calibrated(self, calibration: "Calibration", text: str) -> Steps[Count]:
         from .estimate import VOCABULARIES, measure_steps
 
         if all(map(self._engine.available, VOCABULARIES)):

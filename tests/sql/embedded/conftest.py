@@ -12,7 +12,7 @@ import pytest
 from ullage.sql import Limits
 from ullage.sql.embedded import EmbeddedEngine
 from ullage.sql.embedded.worker.worker_loop import serve
-from ullage.sql.embedded.worker_pool import framed
+from ullage.sql.embedded.worker_pool import frame_message
 
 Replies = list[dict[str, Any]]
 
@@ -92,7 +92,10 @@ def say(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Replies]:
 
     def spoken(hello: dict[str, Any], *messages: dict[str, Any]) -> Replies:
         defaults = {"memory": 1 << 30, "idle": 5.0, "packages": None}
-        frames = [framed({**defaults, **hello}), *(framed({**_QUESTION, **message}) for message in messages)]
+        frames = [
+            frame_message({**defaults, **hello}),
+            *(frame_message({**_QUESTION, **message}) for message in messages),
+        ]
         sink = io.BytesIO()
         monkeypatch.setattr(sys, "path", list(sys.path))
         serve(io.BytesIO(b"".join(frames)), sink, confine=_free, when_alone=lambda: None)

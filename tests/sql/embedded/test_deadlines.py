@@ -13,7 +13,7 @@ import pytest
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import Limits, Question
 from ullage.sql.embedded import EmbeddedEngine
-from ullage.sql.embedded.worker_pool import Received, Workers, crashed, framed
+from ullage.sql.embedded.worker_pool import Received, Workers, crash_error, frame_message
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 
@@ -177,7 +177,7 @@ async def test_a_worker_that_ended_at_rest_is_not_missed(sqlite: EmbeddedEngine)
 async def test_a_worker_nobody_asks_ends_by_itself_and_the_next_question_gets_another(sqlite_file: Path):
     hello = {"kind": "sqlite", "path": str(sqlite_file), "uri": sqlite_file.as_uri()}
     workers = Workers(hello, name="shop.db", limits=Limits(), idle=0.05)
-    ask = framed({"do": "ask", "sql": "SELECT 1", "rows": 1, "cell": 9, "bytes": 99, "seconds": 30})
+    ask = frame_message({"do": "ask", "sql": "SELECT 1", "rows": 1, "cell": 9, "bytes": 99, "seconds": 30})
     assert (await workers.ask(lambda _: (ask,), 30)).rows == [(1,)]
     process_id = workers.process_ids[0]
     with anyio.fail_after(20):
@@ -278,11 +278,11 @@ LIES = {
     "no object": b"\0\0\0\2[]",
     "without end": b"\xff\xff\xff\xff",
     "half a frame": b"\0\0\0\x09{",
-    "rows that are none": framed({"rows": [1]}),
-    "columns that are none": framed({"columns": 1}),
-    "a decimal that is none": framed({"rows": [[{"decimal": "x"}]]}),
-    "an end that is none": framed({"more": True}),
-    "more than was asked for": framed({"columns": ["x" * 1_200_000]}) * 15,
+    "rows that are none": frame_message({"rows": [1]}),
+    "columns that are none": frame_message({"columns": 1}),
+    "a decimal that is none": frame_message({"rows": [[{"decimal": "x"}]]}),
+    "an end that is none": frame_message({"more": True}),
+    "more than was asked for": frame_message({"columns": ["x" * 1_200_000]}) * 15,
 }
 
 
@@ -309,4 +309,4 @@ def test_how_a_worker_ended_is_told_where_it_is_known():
         (-9, "by SIGKILL"),
         (-99, "by signal 99"),
     ):
-        assert crashed("shop.db", status).message.endswith(words)
+        assert crash_error("shop.db", status).message.endswith(words)

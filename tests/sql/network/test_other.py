@@ -15,7 +15,7 @@ from sql.network.servers import Stage, run
 from ullage.errors import BadConfiguration, DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import DatabaseSettings, Engine, ForeignKey, Index, Limits, Question
 from ullage.sql.network import network_engine
-from ullage.sql.network.any_database import OtherSession, _definition, _known, cell
+from ullage.sql.network.any_database import OtherSession, _definition, _read_if_supported, cell
 from ullage.sql.network.database_pool import Address
 from ullage.table import Cell
 
@@ -104,7 +104,7 @@ async def test_what_a_dialect_cannot_tell_is_left_out() -> None:
     def ignorant() -> dict[tuple[str | None, str], str]:
         raise NotImplementedError
 
-    assert _known(ignorant) == {}
+    assert _read_if_supported(ignorant) == {}
     assert _definition(Ignorant(), "x") is None  # pyright: ignore[reportArgumentType]
 
 

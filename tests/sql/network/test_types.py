@@ -11,7 +11,7 @@ import pytest
 
 from sql.network.servers import Stage, connected
 from ullage.sql import Question
-from ullage.table import Cell, written
+from ullage.table import Cell, dump_value
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:engines")]
 
@@ -57,7 +57,7 @@ POOL = (
 def literal(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "t" if cell else "f"
-    return str(cell) if isinstance(cell, int | float | Decimal | str) else written(cell)
+    return str(cell) if isinstance(cell, int | float | Decimal | str) else dump_value(cell)
 
 
 def accepted(connection: Any, kind: str) -> Iterator[str]:  # noqa: ANN401 - statements are made here

@@ -8,7 +8,7 @@ import tiktoken
 from hypothesis import given
 from texts import texts
 
-from ullage.tokens.bpe.engine import BytePairEngine, SplintrTokenizer, default_engine, load_splintr, mended
+from ullage.tokens.bpe.engine import BytePairEngine, SplintrTokenizer, default_engine, load_splintr, repair_surrogates
 from ullage.tokens.bpe.python_bpe import CARRIED
 from ullage.tokens.bpe.split import VOCABULARIES, Vocabulary
 from ullage.tokens.bpe.stepwise_count import Tokenizer
@@ -39,7 +39,7 @@ def test_a_special_token_written_out_is_plain_text(engine: BytePairEngine, name:
 @pytest.mark.requirement("S3:light")
 @given(text=texts)
 def test_the_quicker_call_is_made_only_where_it_agrees(engine: BytePairEngine, text: str):
-    text = mended(text)
+    text = repair_surrogates(text)
     for name in VOCABULARIES:
         tokenizer = engine.tokenizer(name)
         assert isinstance(tokenizer, SplintrTokenizer)
@@ -55,7 +55,7 @@ def test_the_empty_text_has_no_tokens(engine: BytePairEngine, name: str):
 @pytest.mark.requirement("S3:models")
 @given(text=texts)
 def test_surrogates_are_mended_as_tiktoken_mends_them(text: str):
-    assert mended(text) == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert repair_surrogates(text) == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 @pytest.mark.requirement("S3:models")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from texts import hostile, texts
 
-from ullage.tokens.bpe.engine import BytePairEngine, SplintrTokenizer, mended
+from ullage.tokens.bpe.engine import BytePairEngine, SplintrTokenizer, repair_surrogates
 from ullage.tokens.bpe.split import VOCABULARIES, kinds
 from ullage.tokens.bpe.stepwise_count import count_steps
 from ullage.tokens.count import drain
@@ -79,7 +79,7 @@ class Watched:
 @settings(max_examples=60)
 @given(text=texts, reach=st.sampled_from([16, 32, 64, 128]))
 def test_slices_sum_to_the_whole(engine: BytePairEngine, name: str, text: str, reach: int):
-    text = mended(text)
+    text = repair_surrogates(text)
     tokenizer = tokenizer_with(engine, name, reach)
     assert drain(count_steps(tokenizer, text)) == len(tokenizer.inner.encode_ordinary(text))
 
@@ -98,7 +98,7 @@ def test_the_pieces_of_a_split_are_the_whole_text(text: str):
 def test_the_pieces_of_a_split_are_the_engines(engine: BytePairEngine, name: str):
     split = VOCABULARIES[name].split
     tokenizer = tokenizer_with(engine, name, 1)
-    text = mended("".join(SMALL[kind][:200] for kind in SMALL) + ORDINARY)
+    text = repair_surrogates("".join(SMALL[kind][:200] for kind in SMALL) + ORDINARY)
     if split is not None:
         pieces = [text[match.start() : match.end()] for match in split.pattern.finditer(kinds(text))]
         assert sum(map(tokenizer.count, pieces)) == tokenizer.count(text)
@@ -108,7 +108,7 @@ def test_the_pieces_of_a_split_are_the_engines(engine: BytePairEngine, name: str
 @pytest.mark.parametrize("name", SLICED)
 @pytest.mark.parametrize("kind", SMALL)
 def test_a_giant_piece_in_slices_counts_as_it_does_at_once(engine: BytePairEngine, name: str, kind: str):
-    tokenizer, text = tokenizer_with(engine, name, 2_048), mended(SMALL[kind])
+    tokenizer, text = tokenizer_with(engine, name, 2_048), repair_surrogates(SMALL[kind])
     assert drain(count_steps(tokenizer, text)) == len(tokenizer.inner.encode_ordinary(text))
 
 
@@ -138,6 +138,6 @@ def test_a_hostile_megabyte_is_counted_rightly_and_in_small_parts(
     text = MEGABYTE[kind]
     assert engine.counter("o200k_base")(text) == count_by_reference(reference["o200k_base"], text)
     watched = Watched(tokenizer_with(engine, "o200k_base", engine.tokenizer("o200k_base").reach))
-    assert watched.run(mended(text)) == engine.counter("o200k_base")(text)
+    assert watched.run(repair_surrogates(text)) == engine.counter("o200k_base")(text)
     assert watched.most <= watched.reach + 8, "a character or two may be looked at beyond the reach"
     assert watched.reach <= MOST_AT_ONCE

@@ -21,7 +21,16 @@ from ullage.tool import Json, JsonObject
 
 from ..model_call import Completion, Event, FailureKind, Finish, Outgoing, ProviderFailed, TextDelta, ThinkingDelta
 
-__all__ = ["Gathered", "UnfinishedCall", "before", "broken_off", "fail_in_band", "failed_with", "parsed", "truncated"]
+__all__ = [
+    "Gathered",
+    "UnfinishedCall",
+    "before",
+    "broken_off",
+    "fail_in_band",
+    "failed_with",
+    "parse_event",
+    "truncated_error",
+]
 
 
 @dataclass(slots=True)
@@ -115,7 +124,7 @@ class Gathered:
                     yield Text("".join(said))
 
 
-def truncated() -> ProviderFailed:
+def truncated_error() -> ProviderFailed:
     """Return the error for a stream that ended before its answer was complete."""
     return ProviderFailed("the stream ended before the answer did", kind="truncated")
 
@@ -313,7 +322,7 @@ def _hint(kind: FailureKind) -> str:
     }.get(kind, "")
 
 
-def parsed(data: str) -> JsonObject:
+def parse_event(data: str) -> JsonObject:
     """Return an event's data; raise `ProviderFailed` if it is not a JSON object."""
     try:
         value = _read(data)

@@ -12,7 +12,7 @@ from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..model_call import Completion, Event, Finish, Outgoing, Written, is_strict
-from .answer_stream import Gathered, before, fail_in_band, parsed, truncated
+from .answer_stream import Gathered, before, fail_in_band, parse_event, truncated_error
 
 __all__ = ["Anthropic", "AnthropicReader"]
 
@@ -82,7 +82,7 @@ class AnthropicReader:
     _signature: str | None = None
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
-        said = parsed(data)
+        said = parse_event(data)
         kind = text_at(said, "type")
         # An event without a name is called `message`, which is also the type of a complete answer.
         match kind or ("error" if "error" in said else event if event != "message" else None):
@@ -152,7 +152,7 @@ class AnthropicReader:
 
     def finish(self) -> Completion:
         if not self.is_whole or self._reason is None:
-            raise truncated()
+            raise truncated_error()
         finish = _FINISH.get(self._reason, "other")
         return self._gathered.completion(finish, self.so_far(), model=self._model)
 

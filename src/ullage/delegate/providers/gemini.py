@@ -14,7 +14,7 @@ from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..model_call import Completion, Event, Finish, Outgoing, Written
-from .answer_stream import Gathered, before, broken_off, fail_in_band, parsed, truncated
+from .answer_stream import Gathered, before, broken_off, fail_in_band, parse_event, truncated_error
 
 __all__ = ["Gemini", "GeminiReader"]
 
@@ -85,7 +85,7 @@ class GeminiReader:
     _is_over: bool = False
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
-        said = parsed(data)
+        said = parse_event(data)
         fail_in_band(said.get("error"))
         response = text_at(said, "responseId") or self._response
         if self._response is not None and response != self._response:
@@ -142,7 +142,7 @@ class GeminiReader:
 
     def finish(self) -> Completion:
         if self._finish is None:
-            raise truncated()
+            raise truncated_error()
         return self._gathered.completion(self._finish, self._usage, model=self._model)
 
     def so_far(self) -> Usage:

@@ -25,7 +25,7 @@ from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..model_call import Completion, Event, Finish, Outgoing, Written, is_strict
-from .answer_stream import Gathered, UnfinishedCall, before, broken_off, fail_in_band, parsed, truncated
+from .answer_stream import Gathered, UnfinishedCall, before, broken_off, fail_in_band, parse_event, truncated_error
 
 __all__ = ["ChatReader", "OpenAIChat", "OpenAIResponses", "ResponsesReader"]
 
@@ -110,7 +110,7 @@ class ChatReader:
     """Number of consecutive pieces with this id."""
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
-        said = parsed(data)
+        said = parse_event(data)
         fail_in_band(said.get("error"))
         self._model = text_at(said, "model") or self._model
         if usage := table_at(said, "usage"):
@@ -186,7 +186,7 @@ class ChatReader:
 
     def finish(self) -> Completion:
         if self._finish is None:
-            raise truncated()
+            raise truncated_error()
         if self._finish in _UNFINISHED:
             raise broken_off(self._finish)
         finish = _FINISH.get(self._finish, "other")
@@ -259,7 +259,7 @@ class ResponsesReader:
     _usage: Usage = field(default_factory=Usage)
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
-        said = parsed(data)
+        said = parse_event(data)
         if text_at(said, "object") == "response":
             # A complete answer that was not streamed.
             status = text_at(said, "status") or "completed"
@@ -293,7 +293,7 @@ class ResponsesReader:
 
     def finish(self) -> Completion:
         if self._last is None:
-            raise truncated()
+            raise truncated_error()
         last = self._last
         whole = _output(tables_at(last, "output"))
         if not whole.text_so_far and not whole.calls:

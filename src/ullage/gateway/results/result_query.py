@@ -27,7 +27,7 @@ from itertools import islice, takewhile
 from typing import Annotated, Any, NoReturn, Protocol, cast
 
 from ullage.errors import BadInput, InvalidArguments
-from ullage.table import Cell, Path, Row, read_pieces, read_row, write_path, written
+from ullage.table import Cell, Path, Row, dump_value, read_pieces, read_row, write_path
 from ullage.tokens import Steps
 from ullage.tool import Json
 
@@ -385,11 +385,11 @@ def at_path(opened: OpenResult, path: str) -> Steps[Document]:
         return _of_shapes(opened, [shape])
     values = yield from _values(opened, shape, steps)
     if not is_definite(steps):
-        text = written(values)
+        text = dump_value(values)
         _release(values)
         return (yield from _of_text(text, None))
     value = values[0] if values else _missing(opened, shape, steps, path)
-    return (yield from _of_text(value if isinstance(value, str) else written(value), path))
+    return (yield from _of_text(value if isinstance(value, str) else dump_value(value), path))
 
 
 def _of_text(text: str, path: str | None) -> Steps[Document]:
@@ -660,7 +660,7 @@ def _query_read(document: Document) -> Iterator[Any]:
 
 def _cell(value: object) -> Cell:
     cell = cast("Cell", value)
-    return written(cell)[:_LONGEST_CELL] if isinstance(cell, dict | list) else cell
+    return dump_value(cell)[:_LONGEST_CELL] if isinstance(cell, dict | list) else cell
 
 
 def _no_table() -> InvalidArguments:

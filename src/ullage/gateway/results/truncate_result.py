@@ -17,7 +17,7 @@ from decimal import Decimal
 from functools import partial
 
 from ullage.options import Handling
-from ullage.table import Found, Recoded, find_table, find_table_in, recode_steps, write_path, written
+from ullage.table import Found, Recoded, dump_value, find_table, find_table_in, recode_steps, write_path
 from ullage.tokens import Steps, drain
 from ullage.tool import Block, Json, Reply, text_block
 
@@ -265,11 +265,11 @@ def cut_json(reply: Reply, handle: str, scale: Scale, budget: int) -> Steps[Repl
         ValueError: The reply's text is not a JSON object, although its source declared it.
     """
     value: dict[str, Json] = json.loads(str(reply.content[0]["text"]), parse_float=Decimal)
-    whole = written(value)
+    whole = dump_value(value)
     if (yield from scale.weigh(whole)) <= budget:
         return _json_cut_rewritten(reply, whole)
     short, shown = _shortened(value, reply.json_lists or (), lambda text: drain(scale.weigh(text)), budget)
-    changed = _json_cut_rewritten(reply, written(dict(short)))
+    changed = _json_cut_rewritten(reply, dump_value(dict(short)))
     inner = dict(inner_meta(reply))
     data = inner.get("data")
     if isinstance(data, dict):
@@ -299,7 +299,7 @@ def _shortened(
             return short, _rows(short)
     for longest in (200, 20, 0):
         cut: dict[str, Json] = {key: one[:longest] if isinstance(one, str) else one for key, one in short.items()}
-        if weigh(written(cut)) <= budget:
+        if weigh(dump_value(cut)) <= budget:
             return cut, _rows(cut)
     return _LEAST, 0
 
@@ -313,7 +313,7 @@ def _with_first(value: dict[str, Json], key: str, elements: list[Json], count: i
 def _weight_with(
     value: dict[str, Json], key: str, elements: list[Json], weigh: Callable[[str], int], count: int
 ) -> int:
-    return weigh(written(_with_first(value, key, elements, count)))
+    return weigh(dump_value(_with_first(value, key, elements, count)))
 
 
 def _rows(value: Mapping[str, Json]) -> int | None:

@@ -22,8 +22,8 @@ from .turns import (
     identity,
     is_file,
     media_type,
-    merged,
-    ordered,
+    merge_turns,
+    order_parts,
     result_parts,
 )
 
@@ -46,9 +46,9 @@ def write(message: Message) -> list[Block]:
 
 def write_all(messages: Iterable[Message]) -> list[Block]:
     turns = (turn for message in Pairing().paired(conversation(messages)) for turn in _turns(message))
-    complete = ((role, _not_ending_in_thought(blocks)) for role, blocks in merged(turns, _is_result))
-    *before, last = merged(complete, _is_result) or [("user", [])]
-    return [_native(role, blocks) for role, blocks in (*before, _ended(*last)) if blocks]
+    complete = ((role, _not_ending_in_thought(blocks)) for role, blocks in merge_turns(turns, _is_result))
+    *before, last = merge_turns(complete, _is_result) or [("user", [])]
+    return [_native(role, blocks) for role, blocks in (*before, _strip_trailing_blank(*last)) if blocks]
 
 
 def _native(role: str, blocks: list[Block]) -> Block:
@@ -67,7 +67,7 @@ def _not_ending_in_thought(blocks: list[Block]) -> list[Block]:
     return blocks[: last + 1]
 
 
-def _ended(role: str, blocks: list[Block]) -> Turn:
+def _strip_trailing_blank(role: str, blocks: list[Block]) -> Turn:
     """Return the last turn. Where it is the assistant's, the model continues it, and it must not end in white space."""
     *before, last = blocks or [{}]
     if role != "assistant" or last.get("type") != "text":
@@ -76,7 +76,7 @@ def _ended(role: str, blocks: list[Block]) -> Turn:
 
 
 def _turns(message: Message) -> Iterator[Turn]:
-    for role, parts in groupby(ordered(message), lambda part: _role(part, message)):
+    for role, parts in groupby(order_parts(message), lambda part: _role(part, message)):
         run = tuple(parts)
         yield role, [block for place in range(len(run)) for block in _blocks(run, place, role)]
 

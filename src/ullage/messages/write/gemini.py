@@ -17,9 +17,9 @@ from .turns import (
     conversation,
     is_file,
     media_type,
-    merged,
+    merge_turns,
     object_of,
-    ordered,
+    order_parts,
     result_parts,
 )
 
@@ -39,8 +39,8 @@ def write(message: Message) -> list[Piece]:
 
 def write_all(messages: Iterable[Message]) -> list[Piece]:
     paired = Pairing(by_name=True).paired(conversation(messages))
-    turns = merged((turn for message in paired for turn in _turns(message)), _is_result)
-    return [_native(role, _signed(parts) if role == "model" else parts) for role, parts in turns]
+    turns = merge_turns((turn for message in paired for turn in _turns(message)), _is_result)
+    return [_native(role, _sign_first_call(parts) if role == "model" else parts) for role, parts in turns]
 
 
 def _native(role: str, parts: list[Piece]) -> Piece:
@@ -51,7 +51,7 @@ def _is_result(part: Piece) -> bool:
     return "functionResponse" in part
 
 
-def _signed(parts: list[Piece]) -> list[Piece]:
+def _sign_first_call(parts: list[Piece]) -> list[Piece]:
     first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
     if first is None or "thoughtSignature" in parts[first]:
         return parts
@@ -59,7 +59,7 @@ def _signed(parts: list[Piece]) -> list[Piece]:
 
 
 def _turns(message: Message) -> Iterator[Turn]:
-    for role, parts in groupby(ordered(message), lambda part: _role(part, message)):
+    for role, parts in groupby(order_parts(message), lambda part: _role(part, message)):
         yield role, list(_pieces(parts, role))
 
 

@@ -25,7 +25,9 @@ _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/
 
 
 def write_chat(message: Message) -> list[dict[str, Json]]:
-    return [native for results, said in runs(message) for native in (*_results(results), *_spoken(message, said))]
+    return [
+        native for results, said in runs(message) for native in (*_results(results), *_write_message(message, said))
+    ]
 
 
 def write_all_chat(messages: Iterable[Message]) -> list[dict[str, Json]]:
@@ -33,11 +35,11 @@ def write_all_chat(messages: Iterable[Message]) -> list[dict[str, Json]]:
     for message in _whole(Pairing().paired(messages)):
         for results, said in runs(message):
             if said:
-                natives += _shown(unseen)
+                natives += _write_media(unseen)
                 unseen.clear()
-            natives += (*_results(results), *_spoken(message, said))
+            natives += (*_results(results), *_write_message(message, said))
             unseen += (part for result in results for part in result.parts if isinstance(part, Media))
-    return [*natives, *_shown(unseen)]
+    return [*natives, *_write_media(unseen)]
 
 
 def _whole(messages: Iterable[Message]) -> Iterator[Message]:
@@ -61,11 +63,11 @@ def _results(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
         yield native if result.name is None else {**native, "name": result.name}
 
 
-def _shown(media: list[Part]) -> Iterator[dict[str, Json]]:
-    return _spoken(Message(role="user", parts=()), tuple(media))
+def _write_media(media: list[Part]) -> Iterator[dict[str, Json]]:
+    return _write_message(Message(role="user", parts=()), tuple(media))
 
 
-def _spoken(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
+def _write_message(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
     role = "user" if message.role == "tool" else message.role
     said = [part for place in range(len(parts)) for part in _part(parts, place, role)]
     calls = [call for part in parts for call in _call(part)] if role == "assistant" else []

@@ -31,9 +31,9 @@ __all__ = [
     "identity",
     "is_file",
     "media_type",
-    "merged",
+    "merge_turns",
     "object_of",
-    "ordered",
+    "order_parts",
     "result_parts",
     "runs",
 ]
@@ -100,12 +100,12 @@ class Pairing:
             self._used.add(known.id or "")
             self._waiting.append((part.id, known))
             return known
-        return self._answered(part) if isinstance(part, ToolResult) else part
+        return self._pair_result(part) if isinstance(part, ToolResult) else part
 
     def _fresh(self) -> str:
         return next(name for name in (f"call_{number}" for number in self._numbers) if name not in self._used)
 
-    def _answered(self, result: ToolResult) -> ToolResult:
+    def _pair_result(self, result: ToolResult) -> ToolResult:
         found = next(self._candidates(result), None)
         if found is None:
             return result
@@ -127,7 +127,7 @@ _TYPES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "doc
 """The default media type of each kind."""
 
 
-def ordered(message: Message) -> tuple[Part, ...]:
+def order_parts(message: Message) -> tuple[Part, ...]:
     """Return the parts of a message; in a user's message results come first."""
     if message.role == "assistant":
         return message.parts
@@ -136,7 +136,7 @@ def ordered(message: Message) -> tuple[Part, ...]:
 
 def runs(message: Message) -> Iterator[tuple[tuple[ToolResult, ...], tuple[Part, ...]]]:
     """Yield the parts of a message in runs: of results, or of other parts."""
-    for _, run in groupby(ordered(message), lambda part: isinstance(part, ToolResult)):
+    for _, run in groupby(order_parts(message), lambda part: isinstance(part, ToolResult)):
         parts = tuple(run)
         results = tuple(part for part in parts if isinstance(part, ToolResult))
         yield results, () if results else parts
@@ -188,7 +188,7 @@ def conversation(messages: Iterable[Message]) -> Iterator[Message]:
         yield replace(message, role="user") if _is_system(message) else message
 
 
-def merged(turns: Iterable[Turn], is_result: Callable[[dict[str, Json]], bool]) -> list[Turn]:
+def merge_turns(turns: Iterable[Turn], is_result: Callable[[dict[str, Json]], bool]) -> list[Turn]:
     """Return the turns with adjacent ones of one role merged; empty turns are left out."""
     made: list[Turn] = []
     for role, parts in turns:

@@ -43,15 +43,15 @@ def write_messages(messages: Iterable[Message], format: Format) -> Natives:  # n
 
 def user_message(format: Format, text: str) -> object:  # noqa: A002
     """Return a user's message with one text, in a format."""
-    return _said("user", text, format)
+    return _write_text_message("user", text, format)
 
 
 def assistant_message(format: Format, text: str) -> object:  # noqa: A002
     """Return an assistant's message with one text, in a format."""
-    return _said("assistant", text, format)
+    return _write_text_message("assistant", text, format)
 
 
-def _said(role: Role, text: str, format: Format) -> object:  # noqa: A002
+def _write_text_message(role: Role, text: str, format: Format) -> object:  # noqa: A002
     match format:
         case Format.ULLAGE:
             return Message(role=role, parts=(Text(text),))

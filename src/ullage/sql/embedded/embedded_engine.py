@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 import anyio
 
 from ullage.errors import QueryFailed
-from ullage.table import Cell, Row, written
+from ullage.table import Cell, Row, dump_value
 from ullage.tool import Json
 
 from ..database import (
@@ -36,7 +36,7 @@ from ..database import (
     Trigger,
     in_order,
 )
-from .worker_pool import MEMORY, Frames, Workers, framed
+from .worker_pool import MEMORY, Frames, Workers, frame_message
 
 __all__ = ["EmbeddedEngine", "TableWorker", "batches", "read_structure", "storable", "unique_names"]
 
@@ -132,7 +132,7 @@ def storable(cell: Cell) -> int | float | str | None:
         try:
             return json.dumps(cell, ensure_ascii=False)
         except TypeError:  # a decimal stands in it
-            return written(cell)
+            return dump_value(cell)
     if isinstance(cell, int) and abs(cell) >= _LARGEST:
         return str(cell)
     return cell
@@ -220,7 +220,7 @@ def _packages(dialect: str) -> str | None:
 
 
 def _frames(message: Mapping[str, object]) -> Frames:
-    return lambda seconds: (framed({**message, "seconds": seconds}),)
+    return lambda seconds: (frame_message({**message, "seconds": seconds}),)
 
 
 _MOST_COLUMNS = 2_000
@@ -262,10 +262,10 @@ class TableWorker:
         def frames(left: float) -> Iterable[bytes]:
             deadline = anyio.current_time() + left
             for table, (names, held) in named.items():
-                yield framed({"do": "begin", "columns": names, "table": table})
+                yield frame_message({"do": "begin", "columns": names, "table": table})
                 for batch in batches(held):
-                    yield framed({"do": "load", "rows": batch})
-            yield framed({**message, "seconds": max(0.0, deadline - anyio.current_time())})
+                    yield frame_message({"do": "load", "rows": batch})
+            yield frame_message({**message, "seconds": max(0.0, deadline - anyio.current_time())})
 
         return (await self._workers.ask(frames, seconds)).answer()
 

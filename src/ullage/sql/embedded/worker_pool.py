@@ -46,10 +46,10 @@ __all__ = [
     "Received",
     "Worker",
     "Workers",
-    "closed",
-    "crashed",
+    "closed_error",
+    "crash_error",
     "failure",
-    "framed",
+    "frame_message",
     "late",
 ]
 
@@ -153,7 +153,7 @@ class Gone(Exception):
     """Raised if the process ended, or sent an invalid frame, during a request."""
 
 
-def framed(message: Mapping[str, object]) -> bytes:
+def frame_message(message: Mapping[str, object]) -> bytes:
     """Return a message as a frame."""
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return len(body).to_bytes(4, "big") + body
@@ -280,14 +280,14 @@ def late(seconds: float) -> DeadlinePassed:
     )
 
 
-def crashed(name: str, status: int | None) -> SourceFailed:
+def crash_error(name: str, status: int | None) -> SourceFailed:
     return SourceFailed(
         f"the process that reads `{name}` ended in the middle of the question{_how(status)}",
         suggestion=f"the next question gets a new one; {_ASK_LESS}",
     )
 
 
-def closed(name: str) -> SourceFailed:
+def closed_error(name: str) -> SourceFailed:
     return SourceFailed(f"`{name}` is closed", suggestion="Ullage is ending, or the database left the configuration")
 
 
@@ -327,7 +327,7 @@ class Workers:
             memory: memory limit of one worker, in bytes.
             idle: seconds without a request after which a worker ends.
         """
-        self._hello = framed({**hello, "memory": memory, "idle": idle})
+        self._hello = frame_message({**hello, "memory": memory, "idle": idle})
         self._name = name
         self._bytes = limits.bytes
         self._turns = anyio.Semaphore(limits.concurrency)
@@ -347,7 +347,7 @@ class Workers:
             DeadlinePassed: no answer arrived in time.
             SourceFailed: the file cannot be read, or the worker crashed.
         """
-        received = await self._received(frames, seconds)
+        received = await self._receive_within(frames, seconds)
         if received.failed is not None:
             raise failure(received.failed, name=self._name, seconds=seconds)
         return received
@@ -358,7 +358,7 @@ class Workers:
         while self._warm:
             await self._warm.pop().end()
 
-    async def _received(self, frames: Frames, seconds: float) -> Received:
+    async def _receive_within(self, frames: Frames, seconds: float) -> Received:
         deadline = anyio.current_time() + seconds
         with anyio.CancelScope(deadline=deadline + _GRACE):
             async with self._turns:
@@ -370,15 +370,15 @@ class Workers:
 
     async def _exchange(self, frames: Frames, deadline: float) -> Received:
         if self._is_closed:
-            raise closed(self._name)
+            raise closed_error(self._name)
         warm = await self._take_warm()
         worker = warm or await Worker.start()
-        said = self._said(frames, deadline, is_new=warm is None)
+        said = self._prepend_hello(frames, deadline, is_new=warm is None)
         try:
             received = await worker.exchange(said, most=self._bytes + _SLACK)
         except Gone as error:
             await worker.end()
-            raise crashed(self._name, worker.status) from error
+            raise crash_error(self._name, worker.status) from error
         except BaseException:
             await worker.end()
             raise
@@ -400,7 +400,7 @@ class Workers:
         else:
             self._warm.append(worker)
 
-    def _said(self, frames: Frames, deadline: float, *, is_new: bool) -> Iterable[bytes]:
+    def _prepend_hello(self, frames: Frames, deadline: float, *, is_new: bool) -> Iterable[bytes]:
         if is_new:
             yield self._hello
         yield from frames(max(0.0, deadline - anyio.current_time()))

@@ -47,9 +47,9 @@ __all__ = [
     "check_pragma",
     "check_query",
     "check_show",
-    "explained",
     "is_query",
     "judge",
+    "skip_explain",
 ]
 
 _ASKING: Mapping[Dialect, frozenset[str]] = {
@@ -81,10 +81,10 @@ def check_pragma(passage: Passage, terms: Terms) -> tuple[str, ...]:
         return ()
     if name not in asking:
         raise refusal(f"PRAGMA {name}", "with a value sets it", f"Write PRAGMA {name} alone.")
-    return _asked(passage, at, terms)
+    return _parse_pragma_value(passage, at, terms)
 
 
-def _asked(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
+def _parse_pragma_value(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
     opens = passage.mark(at + 1)
     end = {"(": at + 4, "=": at + 3}.get(opens)
     closed = opens == "=" or passage.mark(at + 3) == ")"
@@ -166,10 +166,10 @@ def check_explain(passage: Passage, terms: Terms) -> tuple[str, ...]:
     """Check an EXPLAIN and return the tables it reads."""
     if passage.word(0) == "analyze" and any(passage.word(place) == "table" for place in (1, 2)):
         raise refusal("ANALYZE TABLE", "writes statistics", "Write ANALYZE SELECT …, or EXPLAIN SELECT …")
-    return check_query(passage.after(explained(passage, terms)), terms)
+    return check_query(passage.after(skip_explain(passage, terms)), terms)
 
 
-def explained(passage: Passage, terms: Terms) -> int:
+def skip_explain(passage: Passage, terms: Terms) -> int:
     """Return the index of the token at which the explained query begins."""
     at = 1
     while True:
@@ -230,15 +230,15 @@ def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
 
 def check_describe(passage: Passage, terms: Terms) -> tuple[str, ...]:
     """Check a DESCRIBE, an EXPLAIN of a table, or a SUMMARIZE, and return the tables it reads."""
-    at = explained(passage, terms) if terms.dialect == "mysql" else 1
+    at = skip_explain(passage, terms) if terms.dialect == "mysql" else 1
     if is_query(passage, terms, at):
         return check_query(passage.after(at), terms)
     if at == len(passage.tokens) and terms.dialect == "duckdb":
         return ()
-    return _named(passage, at, terms)
+    return _parse_show_name(passage, at, terms)
 
 
-def _named(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
+def _parse_show_name(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
     parts, at = _name(passage, at)
     if at < len(passage.tokens) and terms.dialect == "mysql":
         at += 1
@@ -384,21 +384,21 @@ def judge(
     if dialect in ("postgres", "mysql"):
         _withhold(passage, kind, terms)
     is_all = kind == "show" and dialect == "postgres" and passage.word(1) == "all" and len(tokens) == 2
-    runs = SHOW_ALL if is_all else _edited(sql, start, end, terms)
+    runs = SHOW_ALL if is_all else _apply_edits(sql, start, end, terms)
     return Statement(kind=kind, sql=sql[start:end], tables=tables, runs=runs)
 
 
 def _withhold(passage: Passage, kind: Kind, terms: Terms) -> None:
     """Hide what the server's own tables show of other sessions; in a plan as well, since its row counts reveal
     values."""
-    asked = passage if kind == "select" else passage.after(explained(passage, terms))
+    asked = passage if kind == "select" else passage.after(skip_explain(passage, terms))
     if kind != "show" and is_query(asked, terms):
         shadow_tables(asked, terms)
     elif kind == "show" and terms.dialect == "mysql" and names_variables(passage):
         raise refusal(passage.tokens[0].text, "cannot look at the server's settings", "Read them in a SELECT.")
 
 
-def _edited(sql: str, start: int, end: int, terms: Terms) -> str:
+def _apply_edits(sql: str, start: int, end: int, terms: Terms) -> str:
     """Return the text with the necessary changes; empty if there are none."""
     if not terms.edits and not terms.cuts:
         return ""

@@ -96,10 +96,10 @@ _SHOWN = 60
 
 def refusal(construct: str, reason: str, suggestion: str, options: tuple[str, ...] = ()) -> Refused:
     """Return the error for a construct that is not allowed."""
-    return Refused(f"`{_shown(construct)}` {reason}", suggestion=suggestion, options=options)
+    return Refused(f"`{_escape_construct(construct)}` {reason}", suggestion=suggestion, options=options)
 
 
-def _shown(construct: str) -> str:
+def _escape_construct(construct: str) -> str:
     plain = " ".join("".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in construct).split())
     plain = plain.replace("`", "'")
     return plain if len(plain) <= _SHOWN else plain[: _SHOWN - 1] + "…"
@@ -315,7 +315,7 @@ class _Reader:
         one = self._peek()
         readers: tuple[tuple[bool, Callable[[], tuple[TokenKind, str]]], ...] = (
             (one in self._rules.strings, self._string),
-            (one in self._rules.names, self._quoted),
+            (one in self._rules.names, self._scan_quoted_name),
             (one in self._rules.initials or _is_letter(one), self._word),
             (one.isdigit() or (one == "." and self._peek(1, 1).isdigit()), self._number),
             (one == "$" and self._rules.dollars, self._dollar_string),
@@ -377,7 +377,7 @@ class _Reader:
                 return at + 1
         raise refusal(quote, "opens a text that is not closed", f"Close it with {quote}, and double that within.")
 
-    def _quoted(self) -> tuple[TokenKind, str]:
+    def _scan_quoted_name(self) -> tuple[TokenKind, str]:
         start, opener = self._at, self._peek()
         closer = self._rules.names[opener]
         self._at = self._closing(closer)

@@ -31,7 +31,7 @@ from ..database import Dialect
 from .allowed_functions import CATALOGUES
 from .lexer import Terms, Token, refusal, words
 
-__all__ = ["PIVOTS", "STAND_INS", "Passage", "check_operators", "dressed", "frame", "one_statement", "parse"]
+__all__ = ["PIVOTS", "STAND_INS", "Passage", "check_operators", "frame", "one_statement", "parse", "prepare_tokens"]
 
 _BINARY = words(
     """
@@ -58,10 +58,10 @@ _OF_WHOLE_NUMBERS = words("% & | # ^ << >>")
 _BEFORE_MODIFIERS = _MODIFIERS | {"select", "all", "distinct", "distinctrow", "straight_join"}
 
 
-def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
+def prepare_tokens(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
     """Return the text for the parser, one string for each token."""
     around = zip((None, *tokens), tokens, (*tokens[1:], None), strict=False)
-    shown = [_dressed(before, token, after, dialect) for before, token, after in around]
+    shown = [_prepare_token(before, token, after, dialect) for before, token, after in around]
     _part_remainders(tokens, shown)
     if dialect == "duckdb":
         _wrap_pivot(tokens, shown)
@@ -107,7 +107,7 @@ def _wrap_pivot(tokens: Sequence[Token], shown: list[str]) -> None:
             return
 
 
-def _dressed(before: Token | None, token: Token, after: Token | None, dialect: Dialect) -> str:
+def _prepare_token(before: Token | None, token: Token, after: Token | None, dialect: Dialect) -> str:
     if token.kind == "number":
         return token.text.replace("_", "")
     if dialect == "postgres" and token.kind == "operator":
@@ -144,7 +144,7 @@ class Passage:
         parts: list[str] = [opening]
         places: dict[int, int] = {}
         length = len(opening)
-        for number, (token, text) in enumerate(zip(self.tokens, dressed(self.tokens, dialect), strict=True)):
+        for number, (token, text) in enumerate(zip(self.tokens, prepare_tokens(self.tokens, dialect), strict=True)):
             shown = f" {text}" if text and token.spaced and number else text
             length += len(shown)
             places[length - len(text)] = number

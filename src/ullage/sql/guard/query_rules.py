@@ -280,7 +280,7 @@ def _size(node: exp.Expr) -> float:
     if isinstance(node, exp.Space):
         return _length(node.this)
     within = max((_size(one) for one in node.iter_expressions()), default=1)
-    return max(within * _factor(node), _named(node))
+    return max(within * _factor(node), _estimate_call_length(node))
 
 
 def _factor(node: exp.Expr) -> float:
@@ -289,7 +289,7 @@ def _factor(node: exp.Expr) -> float:
     return 2 if isinstance(node, exp.Hex) else 1
 
 
-def _named(node: exp.Expr) -> float:
+def _estimate_call_length(node: exp.Expr) -> float:
     name = _name(node) if isinstance(node, exp.Func) else ""
     if name in _FORMATS:
         return _width(node)
@@ -347,10 +347,10 @@ def _constant(node: object) -> float | None:
     if isinstance(node, exp.Neg):
         inner = _constant(node.this)
         return None if inner is None else -inner
-    return _computed(node)
+    return _estimate_arithmetic_length(node)
 
 
-def _computed(node: object) -> float | None:
+def _estimate_arithmetic_length(node: object) -> float | None:
     compute = _ARITHMETIC.get(type(node)) if isinstance(node, exp.Binary | exp.Pow) else None
     if compute is None or not isinstance(node, exp.Expr):
         return None

@@ -83,7 +83,7 @@ def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
         return
     if node.args.get("rows_from"):
         return
-    if terms.dialect == "sqlite" and node.arg_key == "indexed" and _AUTOMATIC.fullmatch(_folded(node.name)):
+    if terms.dialect == "sqlite" and node.arg_key == "indexed" and _AUTOMATIC.fullmatch(_fold_name(node.name)):
         return
     parts = node.parts
     if any(part.meta.get("start") in written for part in parts):
@@ -93,7 +93,7 @@ def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
     if terms.dialect == "tsql" and len(parts) > _PARTS:
         raise refusal(".".join(part.name for part in parts), "is of another server", "Ask that server itself.")
     check_table_name([part.name for part in parts], terms)
-    _check_view([_folded(part.name) for part in parts], terms)
+    _check_view([_fold_name(part.name) for part in parts], terms)
 
 
 def _check_view(names: list[str], terms: Terms) -> None:
@@ -109,7 +109,7 @@ def _check_view(names: list[str], terms: Terms) -> None:
 
 def check_table_name(parts: Iterable[str], terms: Terms) -> None:
     """Refuse a table that may not be read, by the parts of its name."""
-    names = [_folded(part) for part in parts]
+    names = [_fold_name(part) for part in parts]
     full = ".".join(names)
     if _MATCHED[terms.dialect].fullmatch(full):
         raise refusal(full, "holds secrets or files of the server", "Read the catalogue's public views instead.")
@@ -121,7 +121,7 @@ def check_table_name(parts: Iterable[str], terms: Terms) -> None:
 
 def is_automatic_index(name: str) -> bool:
     """Return whether a name is that of an index that SQLite created."""
-    return _AUTOMATIC.fullmatch(_folded(name)) is not None
+    return _AUTOMATIC.fullmatch(_fold_name(name)) is not None
 
 
 def check_function_in_from(node: exp.Expr, terms: Terms) -> None:
@@ -134,7 +134,7 @@ def check_function_in_from(node: exp.Expr, terms: Terms) -> None:
         raise refusal(f"{name}()", "is not known to only read when it stands in FROM", "Name a table of this database.")
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """Return a name as an engine may compare it: without case, accents or invisible characters."""
     apart = unicodedata.normalize("NFKD", name)
     return "".join(one for one in apart if unicodedata.category(one) not in ("Mn", "Cf")).casefold()

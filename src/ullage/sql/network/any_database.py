@@ -26,7 +26,7 @@ from ullage.errors import BadConfiguration, QueryFailed
 from ullage.table import Cell, Row
 
 from ..database import Answer, Column, ForeignKey, Index, Limits, Probe, Question, Stability, Structure, Table, in_order
-from .database_pool import Address, first_line, lost, taken, unreached, without_data, without_secrets
+from .database_pool import Address, first_line, lost_error, take_rows, unreachable_error, without_data, without_secrets
 
 __all__ = ["OtherSession", "cell", "open_engine", "structure"]
 
@@ -39,10 +39,10 @@ def structure(connection: Connection) -> Structure:
     inspector = inspect(connection)
     views = set(inspector.get_view_names())
     columns = inspector.get_multi_columns(kind=ObjectKind.ANY)
-    tables = _known(inspector.get_multi_pk_constraint)
-    foreign_keys = _known(inspector.get_multi_foreign_keys)
-    indexes = _known(inspector.get_multi_indexes)
-    checks = _known(inspector.get_multi_check_constraints)
+    tables = _read_if_supported(inspector.get_multi_pk_constraint)
+    foreign_keys = _read_if_supported(inspector.get_multi_foreign_keys)
+    indexes = _read_if_supported(inspector.get_multi_indexes)
+    checks = _read_if_supported(inspector.get_multi_check_constraints)
     found = [
         Table(
             name=key[1],
@@ -60,7 +60,7 @@ def structure(connection: Connection) -> Structure:
     return Structure(tables=in_order(found), name=connection.engine.url.database)
 
 
-def _known(read: "Callable[[], _Many[_Read]]") -> "_Many[_Read]":
+def _read_if_supported(read: "Callable[[], _Many[_Read]]") -> "_Many[_Read]":
     """Return what `read` reads; empty if the dialect does not support it."""
     try:
         return read()
@@ -160,7 +160,7 @@ class OtherSession:
             return cls(engine.connect(), address)
         except SQLAlchemyError as error:
             # The cause is dropped because it may contain the password.
-            raise unreached(address.shown, _said(error, address), _REACH) from None
+            raise unreachable_error(address.shown, _error_text(error, address), _REACH) from None
 
     def begin(self, seconds: float, rows: int | None) -> None:
         if (statement := _READ_ONLY.get(self._connection.dialect.name)) is not None:
@@ -174,7 +174,7 @@ class OtherSession:
             with closing(straight.exec_driver_sql(question.sql)) as result:
                 if not result.returns_rows:
                     return Answer(columns=(), rows=(), more=False)
-                return taken(tuple(result.keys()), _rows(result, limits.cell), question.rows, limits)
+                return take_rows(tuple(result.keys()), _rows(result, limits.cell), question.rows, limits)
 
     def structure(self) -> Structure:
         with self._failing(""):
@@ -192,8 +192,8 @@ class OtherSession:
             yield
         except DBAPIError as error:
             if error.connection_invalidated:
-                raise lost() from None
-            said = without_data(without_data(_said(error, self._address), sql, "'"), sql, '"')
+                raise lost_error() from None
+            said = without_data(without_data(_error_text(error, self._address), sql, "'"), sql, '"')
             raise QueryFailed(said) from None
 
     def clean(self) -> bool:
@@ -222,6 +222,6 @@ def _rows(result: CursorResult[Any], most: int) -> Iterator[Row]:
         yield tuple(cell(value, most) for value in row)
 
 
-def _said(error: SQLAlchemyError, address: Address) -> str:
+def _error_text(error: SQLAlchemyError, address: Address) -> str:
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     return without_secrets(first_line(str(cause)) or type(cause).__name__, address.secrets)

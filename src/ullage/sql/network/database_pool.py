@@ -12,7 +12,8 @@ what does not change.
 
 An `Address` is parsed from a URL and keeps its secrets in `url`. Nothing is opened by it.
 
-`Intake` and `taken` collect whole rows until a limit is reached; of a value that is too long, they keep the beginning.
+`Intake` and `take_rows` collect whole rows until a limit is reached; of a value that is too long, they keep the
+beginning.
 
 `number` and `written_json` convert text to a value only if that loses nothing: an object with a duplicate name stays
 text, and a number that a float would round becomes a decimal, inside lists and objects too.
@@ -52,14 +53,14 @@ __all__ = [
     "NetworkEngine",
     "Pool",
     "Session",
-    "encoded",
+    "encode_statement",
     "first_line",
     "late",
-    "lost",
+    "lost_error",
     "number",
     "real",
-    "taken",
-    "unreached",
+    "take_rows",
+    "unreachable_error",
     "whole",
     "without_data",
     "without_secrets",
@@ -233,7 +234,7 @@ class Intake:
         return Answer(columns=columns, rows=tuple(self._rows), more=more, cut_cells=self._cut_cells)
 
 
-def taken(columns: tuple[str, ...], rows: Iterable[Sequence[Cell]], most: int, limits: Limits) -> Answer:
+def take_rows(columns: tuple[str, ...], rows: Iterable[Sequence[Cell]], most: int, limits: Limits) -> Answer:
     """Return the answer with as many of the rows as there is room for; only one row beyond them is read."""
     intake = Intake(rows=most, cell=limits.cell, size=limits.bytes)
     more = any(not intake.take(row) for row in rows)
@@ -312,15 +313,15 @@ def late() -> DeadlinePassed:
     return DeadlinePassed("the database ended the statement when its time was up")
 
 
-def lost() -> SourceFailed:
+def lost_error() -> SourceFailed:
     return SourceFailed("the connection to the database was lost before the answer came", suggestion="ask again")
 
 
-def unreached(shown: str, said: str, suggestion: str) -> SourceFailed:
+def unreachable_error(shown: str, said: str, suggestion: str) -> SourceFailed:
     return SourceFailed(f"`{shown}` cannot be reached: {said}", suggestion=suggestion)
 
 
-def encoded(sql: str) -> bytes:
+def encode_statement(sql: str) -> bytes:
     """Encode a statement in UTF-8; refuse an unpaired surrogate."""
     try:
         return sql.encode()
@@ -357,23 +358,23 @@ class Pool:
         try:
             with anyio.fail_after(seconds) as scope:
                 async with self._slots:
-                    held = await self._begun(rows, scope.deadline)
-                    return await self._worked(held, work)
+                    held = await self._begin_transaction(rows, scope.deadline)
+                    return await self._work_and_return(held, work)
         except (TimeoutError, DeadlinePassed):
             raise DeadlinePassed(
                 f"`{self._shown}` had not answered after {seconds:g} seconds",
                 suggestion="ask for less: filter by an indexed column, aggregate, or look at the plan by EXPLAIN",
             ) from None
 
-    async def _begun(self, rows: int | None, deadline: float) -> Held:
+    async def _begin_transaction(self, rows: int | None, deadline: float) -> Held:
         """Return a session with a transaction begun. An idle one may have lost its connection; the next one is then
         tried."""
-        while held := self._kept():
+        while held := self._take_idle():
             try:
                 return await self._begin(held, rows, deadline)
             except SourceFailed:
                 continue
-        return await self._begin(await self._opened(deadline), rows, deadline)
+        return await self._begin(await self._open_session(deadline), rows, deadline)
 
     async def _begin(self, held: Held, rows: int | None, deadline: float) -> Held:
         seconds = _seconds_left(deadline)
@@ -384,7 +385,7 @@ class Pool:
             raise
         return held
 
-    def _kept(self) -> Held | None:
+    def _take_idle(self) -> Held | None:
         if self._is_closed:
             raise SourceFailed(f"`{self._shown}` is closed")
         now = anyio.current_time()
@@ -395,7 +396,7 @@ class Pool:
             held.sever()
         return None
 
-    async def _opened(self, deadline: float) -> Held:
+    async def _open_session(self, deadline: float) -> Held:
         opening = _Opening(self._opener, _seconds_left(deadline))
         try:
             return await self._in_thread(opening.run)
@@ -403,7 +404,7 @@ class Pool:
             opening.abandon()
             raise
 
-    async def _worked(self, held: Held, work: Callable[[Session], _Result]) -> _Result:
+    async def _work_and_return(self, held: Held, work: Callable[[Session], _Result]) -> _Result:
         try:
             result = await self._working(held, work)
         except QueryFailed:

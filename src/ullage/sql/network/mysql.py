@@ -48,21 +48,21 @@ from ..database import (
     Table,
     Trigger,
     in_order,
-    quoted,
+    quote_name,
     showing_views,
 )
 from .database_pool import (
     LOCKED,
     REACH,
     Address,
-    encoded,
+    encode_statement,
     first_line,
     late,
-    lost,
+    lost_error,
     number,
     real,
-    taken,
-    unreached,
+    take_rows,
+    unreachable_error,
     whole,
     without_data,
     without_secrets,
@@ -104,7 +104,7 @@ def merged_tables(found: Mapping[str, list[Row]]) -> list[tuple[str, str]]:
 def structure(found: Mapping[str, list[Row]], database: Cell, created: Mapping[tuple[str, str], str]) -> Structure:
     """Return the structure; `created` contains the CREATE statements of the `merged_tables`."""
     names = ("columns", "indexes", "foreign keys", "checks", "triggers")
-    columns, indexes, keys, checks, triggers = (_grouped(found[name], 2) for name in names)
+    columns, indexes, keys, checks, triggers = (_group_rows(found[name], 2) for name in names)
     tables = [
         Table(
             name=str(name),
@@ -126,14 +126,14 @@ def structure(found: Mapping[str, list[Row]], database: Cell, created: Mapping[t
     elsewhere = {(str(row[0]), str(row[1])) for row in found["tables"] if str(row[6]).upper() in _ELSEWHERE}
     return Structure(
         tables=in_order(tables),
-        routines=tuple(_routine(rows, database) for rows in _grouped(found["routines"], 3).values()),
+        routines=tuple(_routine(rows, database) for rows in _group_rows(found["routines"], 3).values()),
         name=_text(database),
         default_schema=_text(database),
-        catalogue=_followed(tables, elsewhere, created, str(database)),
+        catalogue=_resolve_views(tables, elsewhere, created, str(database)),
     )
 
 
-def _followed(
+def _resolve_views(
     tables: Iterable[Table], elsewhere: set[tuple[str, str]], created: Mapping[tuple[str, str], str], database: str
 ) -> tuple[Table, ...]:
     """Return the tables, those that show other tables' rows as views; empty if there are no such tables."""
@@ -153,7 +153,7 @@ def _merging(created: str) -> str | None:
     return " UNION ALL ".join(f"SELECT * FROM {name}" for name in names) or None
 
 
-def _grouped(rows: Iterable[Row], width: int) -> _Grouped:
+def _group_rows(rows: Iterable[Row], width: int) -> _Grouped:
     grouped: defaultdict[tuple[Cell, ...], list[Row]] = defaultdict(list)
     for row in rows:
         grouped[row[:width]].append(row)
@@ -162,7 +162,7 @@ def _grouped(rows: Iterable[Row], width: int) -> _Grouped:
 
 def _parts(rows: list[Row]) -> Iterable[list[Row]]:
     """Yield the rows of each index or key of a table."""
-    return _grouped(rows, 3).values()
+    return _group_rows(rows, 3).values()
 
 
 def _column(row: Row) -> Column:
@@ -292,18 +292,18 @@ def about_question(error: "pymysql.err.Error", sql: str) -> UllageError:
     if number in _TIMED_OUT:
         return late()
     if number is None or number in _GONE:
-        return lost()
-    said = first_line(_said(error))
+        return lost_error()
+    said = first_line(_error_text(error))
     message = said if number in _OF_NAMES else without_data(said, sql, "'")
     return QueryFailed(f"{number}: {message}", suggestion=LOCKED if number in _LOCKED else "")
 
 
 def not_opened(error: Exception, address: Address) -> UllageError:
-    said = without_secrets(first_line(_said(error)), address.secrets)
-    return unreached(address.shown, said, _REMEDIES.get(_number(error) or 0, REACH))
+    said = without_secrets(first_line(_error_text(error)), address.secrets)
+    return unreachable_error(address.shown, said, _REMEDIES.get(_number(error) or 0, REACH))
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error.args[-1]) if error.args else type(error).__name__
 
 
@@ -515,12 +515,12 @@ def _setup_sql(databases: list[str], limits: Limits) -> str:
         "-- A user who can only read. Replace <password> by a password in quotes and % by this machine's address, and",
         "-- run this as an administrator.",
         f"CREATE USER '{READER}'@'%' IDENTIFIED BY <password> WITH MAX_USER_CONNECTIONS {_SPARE * limits.concurrency};",
-        *(f"GRANT SELECT, SHOW VIEW ON {_quoted(name)}.* TO '{READER}'@'%';" for name in databases),
+        *(f"GRANT SELECT, SHOW VIEW ON {_quote_for_grant(name)}.* TO '{READER}'@'%';" for name in databases),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(name: str) -> str:
+def _quote_for_grant(name: str) -> str:
     """Return a name quoted for a grant, where _ and % are wildcards."""
     return "`" + re.sub(r"([_%\\])", r"\\\1", name).replace("`", "``") + "`"
 
@@ -545,7 +545,7 @@ class MySQLSession:
 
     @classmethod
     def open(cls, address: Address, seconds: float) -> "MySQLSession":
-        return cls(_connected(address, seconds), address)
+        return cls(_connect(address, seconds), address)
 
     def begin(self, seconds: float, rows: int | None) -> None:
         whole = max(1, math.ceil(seconds))
@@ -564,20 +564,20 @@ class MySQLSession:
         with self._failing(question.sql):
             cursor = self._execute(question.sql)
             columns = tuple(str(column[0]) for column in cursor.description or ())
-            return taken(columns, _rows(cursor, limits.cell), question.rows, limits)
+            return take_rows(columns, _rows(cursor, limits.cell), question.rows, limits)
 
     def structure(self) -> Structure:
         (database,) = self._read("SELECT DATABASE()")[0]
         queries = structure_queries(all_databases=database is None, is_mariadb=self._is_mariadb)
         found = {name: self._read(sql) for name, sql in queries.items()}
-        created = {place: self._created(*place) for place in merged_tables(found)}
+        created = {place: self._read_create_statement(*place) for place in merged_tables(found)}
         return structure(found, database, created)
 
-    def _created(self, schema: str, name: str) -> str:
+    def _read_create_statement(self, schema: str, name: str) -> str:
         """Return the CREATE statement of a table; empty if the server cannot show it, for example because a part is
         missing."""
         try:
-            rows = self._read(f"SHOW CREATE TABLE {quoted('mysql', schema)}.{quoted('mysql', name)}")
+            rows = self._read(f"SHOW CREATE TABLE {quote_name('mysql', schema)}.{quote_name('mysql', name)}")
         except QueryFailed:
             return ""
         return str(rows[0][1])
@@ -605,7 +605,7 @@ class MySQLSession:
 
     def _execute(self, sql: str) -> Unread:
         self._cursor = Unread(self._line)
-        self._cursor.run(encoded(sql))
+        self._cursor.run(encode_statement(sql))
         return self._cursor
 
     @contextmanager
@@ -642,7 +642,7 @@ class MySQLSession:
 
     def interrupt(self) -> None:
         with suppress(pymysql.err.Error, SourceFailed):
-            other = _connected(self._address, _KILL_SECONDS)
+            other = _connect(self._address, _KILL_SECONDS)
             try:
                 other.end(self._line)
             finally:
@@ -658,7 +658,7 @@ class MySQLSession:
             self._line.close()
 
 
-def _connected(address: Address, seconds: float) -> Line:
+def _connect(address: Address, seconds: float) -> Line:
     options: dict[str, Any] = connect_options(address.url)
     try:
         return Line(

@@ -48,20 +48,20 @@ from ..database import (
     Table,
     Trigger,
     in_order,
-    quoted,
+    quote_name,
 )
 from .database_pool import (
     LOCKED,
     REACH,
     Address,
-    encoded,
+    encode_statement,
     first_line,
     late,
-    lost,
+    lost_error,
     number,
     real,
-    taken,
-    unreached,
+    take_rows,
+    unreachable_error,
     whole,
     without_data,
     without_secrets,
@@ -161,8 +161,8 @@ def _foreign(table: Table, columns: list[str], schema: str, name: str) -> Table:
     the same values."""
     if table.parents:
         return replace(table, parents=(*table.parents, f"{schema}.{name}"))
-    listed = ", ".join(quoted("postgres", column) for column in columns)
-    source = f"{quoted('postgres', schema)}.{quoted('postgres', name)}"
+    listed = ", ".join(quote_name("postgres", column) for column in columns)
+    source = f"{quote_name('postgres', schema)}.{quote_name('postgres', name)}"
     return replace(table, kind="view", definition=f"SELECT {listed} FROM {source}")
 
 
@@ -271,7 +271,7 @@ def about_question(error: psycopg.Error, sql: str) -> UllageError:
 def not_opened(error: psycopg.Error, address: Address) -> UllageError:
     said = without_secrets(first_line(str(error)), address.secrets)
     remedy = next((remedy for sign, remedy in _REMEDIES if sign in said), REACH)
-    return unreached(address.shown, said, remedy)
+    return unreachable_error(address.shown, said, remedy)
 
 
 # For this transaction, PostgreSQL's own types, tables and operators take precedence over user-defined ones of the same
@@ -592,7 +592,7 @@ class PostgreSQLSession:
             if first is None:
                 return Answer(columns=(), rows=(), more=False)
             columns = tuple((first.fname(place) or b"").decode("utf-8", "replace") for place in range(first.nfields))
-            return taken(columns, self._rows(first, results, limits.cell), question.rows, limits)
+            return take_rows(columns, self._rows(first, results, limits.cell), question.rows, limits)
 
     def structure(self) -> Structure:
         self._read(OWN_FIRST)
@@ -626,7 +626,7 @@ class PostgreSQLSession:
     def _results(self, sql: str) -> Generator[pq.abc.PGresult]:
         """Yield one result per row and an empty one at the end, if the statement returns rows."""
         connection = self._connection.pgconn
-        connection.send_query_params(_encoded(sql), None)
+        connection.send_query_params(_encode_query(sql), None)
         connection.set_single_row_mode()
         self._is_streaming = True
         self._connection.wait(generators.send(connection))
@@ -647,7 +647,7 @@ class PostgreSQLSession:
             if error.sqlstate == CANCELED and time.monotonic() >= self._ends:
                 raise late() from None
             if is_loss(error, is_closed=self._connection.closed):
-                raise lost() from None
+                raise lost_error() from None
             # The cause is dropped because its DETAIL quotes rows.
             raise about_question(error, sql) from None
 
@@ -704,9 +704,9 @@ def _beginning(seconds: float, encoding: str) -> str:
     )
 
 
-def _encoded(sql: str) -> bytes:
+def _encode_query(sql: str) -> bytes:
     """Encode a statement; refuse a zero byte, at which libpq would stop and so run something other than what was
     judged."""
     if "\0" in sql:
         raise QueryFailed("the statement holds a zero character", suggestion="leave it out")
-    return encoded(sql)
+    return encode_statement(sql)

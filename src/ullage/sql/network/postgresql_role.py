@@ -35,16 +35,16 @@ def setup_sql(facts: Iterable[Row], limits: Limits) -> str:
     owners = [(first, second) for kind, first, second in rows if kind == "owner"]
     lines = [
         "-- A role that can only read. Replace <password> by a password in quotes, and run this as a superuser",
-        f"-- connected to {_quoted(database)}.",
+        f"-- connected to {_quote_identifier(database)}.",
         f"CREATE ROLE {READER} LOGIN PASSWORD <password> NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS",
         f"  NOINHERIT CONNECTION LIMIT {_SPARE * limits.concurrency};",
         f"ALTER ROLE {READER} SET default_transaction_read_only = on;",
         f"ALTER ROLE {READER} SET statement_timeout = {round(limits.seconds * 1000)};",
         f"ALTER ROLE {READER} SET temp_file_limit = '{_TEMPORARY}';",
-        f"GRANT CONNECT ON DATABASE {_quoted(database)} TO {READER};",
+        f"GRANT CONNECT ON DATABASE {_quote_identifier(database)} TO {READER};",
         *(line for schema in schemas for line in _reading(schema)),
         *(
-            f"ALTER DEFAULT PRIVILEGES FOR ROLE {_quoted(owner)} IN SCHEMA {_quoted(schema)} "
+            f"ALTER DEFAULT PRIVILEGES FOR ROLE {_quote_identifier(owner)} IN SCHEMA {_quote_identifier(schema)} "
             f"GRANT SELECT ON TABLES TO {READER};"
             for schema, owner in owners
         ),
@@ -54,12 +54,12 @@ def setup_sql(facts: Iterable[Row], limits: Limits) -> str:
 
 
 def _reading(schema: str) -> tuple[str, str]:
-    name = _quoted(schema)
+    name = _quote_identifier(schema)
     return f"GRANT USAGE ON SCHEMA {name} TO {READER};", f"GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {READER};"
 
 
 def _taken_from_everybody(rows: list[tuple[str, str, str]]) -> list[str]:
-    revoked = [line for kind, first, second in rows if (line := _revoked(kind, first, second))]
+    revoked = [line for kind, first, second in rows if (line := _revoke_statement(kind, first, second))]
     if not revoked:
         return []
     return [
@@ -69,25 +69,28 @@ def _taken_from_everybody(rows: list[tuple[str, str, str]]) -> list[str]:
     ]
 
 
-def _revoked(kind: str, first: str, second: str) -> str | None:
+def _revoke_statement(kind: str, first: str, second: str) -> str | None:
     match kind:
         case "temporary":
-            return f"REVOKE TEMPORARY ON DATABASE {_quoted(first)} FROM PUBLIC;"
+            return f"REVOKE TEMPORARY ON DATABASE {_quote_identifier(first)} FROM PUBLIC;"
         case "create database":
-            return f"REVOKE CREATE ON DATABASE {_quoted(first)} FROM PUBLIC;"
+            return f"REVOKE CREATE ON DATABASE {_quote_identifier(first)} FROM PUBLIC;"
         case "create":
-            return f"REVOKE CREATE ON SCHEMA {_quoted(first)} FROM PUBLIC;"
+            return f"REVOKE CREATE ON SCHEMA {_quote_identifier(first)} FROM PUBLIC;"
         case "table":
-            return f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {_quoted(first)}.{_quoted(second)} FROM PUBLIC;"
+            name = f"{_quote_identifier(first)}.{_quote_identifier(second)}"
+            return f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {name} FROM PUBLIC;"
         case "sequence":
-            return f"REVOKE USAGE, UPDATE ON SEQUENCE {_quoted(first)}.{_quoted(second)} FROM PUBLIC;"
+            return (
+                f"REVOKE USAGE, UPDATE ON SEQUENCE {_quote_identifier(first)}.{_quote_identifier(second)} FROM PUBLIC;"
+            )
         case "function" | "large object":
             return f"REVOKE EXECUTE ON ROUTINE {first} FROM PUBLIC;"
         case _:
             return None
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -257,7 +260,7 @@ def _of_database(found: Mapping[str, list[Row]]) -> list[str]:
     words = ("may create schemas", "may create temporary tables", "owns the database")
     said = [word for word, has in zip(words, found["database"][0], strict=True) if has]
     if found["schemas"]:
-        said.append(f"may create tables in {_listed([str(name) for (name,) in found['schemas']], 'schemas')}")
+        said.append(f"may create tables in {_shorten_list([str(name) for (name,) in found['schemas']], 'schemas')}")
     if found["large objects"]:
         said.append("may make and change large objects")
     return said
@@ -265,21 +268,24 @@ def _of_database(found: Mapping[str, list[Row]]) -> list[str]:
 
 def _of_objects(found: Mapping[str, list[Row]]) -> list[str]:
     said = [
-        f"may {word} {'into' if word == 'INSERT' else 'in'} {_listed(names, 'tables')}"
-        for word, names in _grouped(found["tables"]).items()
+        f"may {word} {'into' if word == 'INSERT' else 'in'} {_shorten_list(names, 'tables')}"
+        for word, names in _group_names(found["tables"]).items()
     ]
-    said += [f"may advance {_listed(names, 'sequences')}" for names in _grouped(found["sequences"]).values()]
-    said += [f"may call {_listed(names, 'functions')}, {why}" for why, names in _grouped(found["functions"]).items()]
+    said += [f"may advance {_shorten_list(names, 'sequences')}" for names in _group_names(found["sequences"]).values()]
+    said += [
+        f"may call {_shorten_list(names, 'functions')}, {why}"
+        for why, names in _group_names(found["functions"]).items()
+    ]
     return said
 
 
-def _grouped(rows: list[Row]) -> dict[Cell, list[str]]:
+def _group_names(rows: list[Row]) -> dict[Cell, list[str]]:
     grouped: dict[Cell, list[str]] = {}
     for word, schema, name in rows:
         grouped.setdefault(str(word), []).append(f"{schema}.{name}")
     return grouped
 
 
-def _listed(names: list[str], what: str) -> str:
+def _shorten_list(names: list[str], what: str) -> str:
     rest = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {rest} more {what}" if rest > 0 else "")

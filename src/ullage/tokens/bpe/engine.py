@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .stepwise_count import Tokenizer
     from .worker import CountWorker
 
-__all__ = ["BytePairEngine", "SplintrTokenizer", "default_engine", "load_splintr", "mended"]
+__all__ = ["BytePairEngine", "SplintrTokenizer", "default_engine", "load_splintr", "repair_surrogates"]
 
 Counted = TypeVar("Counted", int, int | None)
 
@@ -191,11 +191,11 @@ class BytePairEngine:
                 return counted
         tokenizer = yield from self._loaded_aside(vocabulary)
         if self.vocabularies[vocabulary].composed:
-            text = yield from _changed(_composed, text, _STARTER)
+            text = yield from _change_in_steps(_normalize, text, _STARTER)
         try:
             return (yield from _count_steps(tokenizer, text))
         except UnicodeEncodeError:
-            text = yield from _changed(mended, text, _NOT_IN_A_PAIR)
+            text = yield from _change_in_steps(repair_surrogates, text, _NOT_IN_A_PAIR)
             return (yield from self.steps(vocabulary, text))
 
     def _loaded_aside(self, vocabulary: str) -> "Steps[Tokenizer]":
@@ -239,7 +239,7 @@ def default_engine(*, begins_short: bool = True) -> BytePairEngine:
     return BytePairEngine(load_python, {name: VOCABULARIES[name] for name in CARRIED})
 
 
-def mended(text: str) -> str:
+def repair_surrogates(text: str) -> str:
     """Return the text with surrogate pairs joined and unpaired ones replaced by U+FFFD, as tiktoken does."""
     return re.sub(_LONE, "\ufffd", text).encode("utf-16", "surrogatepass").decode("utf-16")
 
@@ -270,17 +270,17 @@ def _mending(plain: Callable[[str], Counted]) -> Callable[[str], Counted]:
         try:
             return plain(text)
         except UnicodeEncodeError:
-            return plain(mended(text))
+            return plain(repair_surrogates(text))
 
     return count
 
 
 def _composing(tokenizer: "Tokenizer") -> Callable[[str], int]:
     count = _at_once(tokenizer)
-    return lambda text: count(_composed(text))
+    return lambda text: count(_normalize(text))
 
 
-def _composed(text: str) -> str:
+def _normalize(text: str) -> str:
     if text.isascii():
         return text
     from unicodedata import normalize
@@ -288,7 +288,7 @@ def _composed(text: str) -> str:
     return normalize("NFC", text)
 
 
-def _changed(change: Callable[[str], str], text: str, between: str) -> Steps[str]:
+def _change_in_steps(change: Callable[[str], str], text: str, between: str) -> Steps[str]:
     """Apply a change in steps; the result is the same as at once if the text is cut where `between` matches."""
     parts, pattern = list[str](), re.compile(between)
     start = 0

@@ -71,7 +71,7 @@ class RankTable(Mapping[bytes, int]):
         if magic != _MAGIC:
             raise ValueError(f"`{path}` holds no ranks")
         words = memoryview(self._map)[_HEADER.size : _HEADER.size + 4 * slots]
-        self._slots: Sequence[int] = words.cast("I") if sys.byteorder == "little" else _swapped(words)
+        self._slots: Sequence[int] = words.cast("I") if sys.byteorder == "little" else _swap_bytes(words)
         self._mask = slots - 1
         self._base = _HEADER.size + 4 * slots
 
@@ -109,7 +109,7 @@ class RankTable(Mapping[bytes, int]):
         return self._map[self._base + rank - 1]
 
 
-def _swapped(words: memoryview) -> "array[int]":
+def _swap_bytes(words: memoryview) -> "array[int]":
     slots = array("I", bytes(words))
     slots.byteswap()
     return slots

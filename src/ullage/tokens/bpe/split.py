@@ -129,7 +129,7 @@ def _symbols(line_ends: str) -> str:
     return rf"(?P<symbols> ?{_none(WHITE + LETTER + NUMBER)}+{line_ends})"
 
 
-def _uncased(numbers: str, spaces: str = _SPACES) -> Split:
+def _uncased_split(numbers: str, spaces: str = _SPACES) -> Split:
     pattern = rf"{_SHORT}|{_PREFIX}{_any(LETTER)}+|{_any(NUMBER)}{numbers}|{_symbols(chr(10) + '*')}|{spaces}"
     return Split(
         source=pattern,
@@ -141,7 +141,7 @@ def _uncased(numbers: str, spaces: str = _SPACES) -> Split:
     )
 
 
-def _cased(*, numbers: str, short: str, line_ends: str, han: str = "") -> Split:
+def _cased_split(*, numbers: str, short: str, line_ends: str, han: str = "") -> Split:
     """Return a rule in which upper case followed by lower case makes a word; letters without case count as both. `han`,
     if given, is separate."""
     both = "".join(kind for kind in OTHER + MARK if kind not in han)
@@ -183,12 +183,12 @@ def _deepseek() -> Split:
 
 _TO_THE_END = rf"(?P<white>{_WHITE}+\Z|{_WHITE}*\n|{_WHITE}+(?!{_none(WHITE)})|{_WHITE})"
 
-CL100K = _uncased("{1,3}", _TO_THE_END)
-LLAMA3 = _uncased("{1,3}")
-QWEN = _uncased("")
-O200K = _cased(numbers="{1,3}", short=_SHORT + "?", line_ends="\n/")
-TEKKEN = _cased(numbers="", short="", line_ends="\n/")
-KIMI = _cased(numbers="{1,3}", short=_SHORT + "?", line_ends="\n", han="ghHkz")
+CL100K = _uncased_split("{1,3}", _TO_THE_END)
+LLAMA3 = _uncased_split("{1,3}")
+QWEN = _uncased_split("")
+O200K = _cased_split(numbers="{1,3}", short=_SHORT + "?", line_ends="\n/")
+TEKKEN = _cased_split(numbers="", short="", line_ends="\n/")
+KIMI = _cased_split(numbers="{1,3}", short=_SHORT + "?", line_ends="\n", han="ghHkz")
 DEEPSEEK = _deepseek()
 
 

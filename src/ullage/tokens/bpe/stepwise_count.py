@@ -9,7 +9,8 @@ its first matching alternative goes; it looks ahead only after white space (`\s+
    ahead), and the right slice begins at the start of a piece. The one seam after white space is after a line end and
    before what is neither white nor `/`: the piece there is all white space up to this line end, with or without what
    follows.
-2. The end of a piece found by matching from the slice's beginning, in text that is all seen (`_settled`: no match that
+2. The end of a piece found by matching from the slice's beginning, in text that is all seen (`_find_settled_positions`:
+no match that
    begins before that position can reach the end of what was looked at). The slice alone gives the same pieces if its
    last match does not look ahead, or ends in a line end, or is all the white space there is at the slice's end.
 3. Inside a giant piece (`open`). The next slice must then begin a little earlier and be stitched on: see `count_steps`.
@@ -112,7 +113,7 @@ def _last_piece(seen: str, split: Split) -> int:
     """Return the end of the last piece that is certain and may end a slice; 0 if there is none."""
     if not seen.strip("1"):
         return len(seen) // 3 * 3
-    words, symbols, white = _settled(seen, split)
+    words, symbols, white = _find_settled_positions(seen, split)
     settled = {None: words, "symbols": min(words, symbols), "white": min(words, symbols, white)}
     last = 0
     for match in split.pattern.finditer(seen):
@@ -125,7 +126,7 @@ def _last_piece(seen: str, split: Split) -> int:
     return last
 
 
-def _settled(seen: str, split: Split) -> tuple[int, int, int]:
+def _find_settled_positions(seen: str, split: Split) -> tuple[int, int, int]:
     """Return the positions before which a word, symbols or white space can begin without reaching the end of `seen`.
 
     A word is at most one character and what `word_tails` allow, with three more for a contraction; symbols come after a
@@ -237,7 +238,7 @@ def _advance(tokenizer: Tokenizer, text: str, state: _State, stop: Stop, reach: 
     if not state.overlap and not stop.open:
         return _State(stop.end, state.total + tokenizer.count(part))
     tokens = tokenizer.encode(part, inside=state.start > 0)
-    shared = _shared(tokenizer, tokens, state.overlap) if state.overlap else (0, 0)
+    shared = _find_shared_token(tokenizer, tokens, state.overlap) if state.overlap else (0, 0)
     if shared is None:
         return None
     before, skipped = shared
@@ -246,7 +247,7 @@ def _advance(tokenizer: Tokenizer, text: str, state: _State, stop: Stop, reach: 
     return _overlapping(tokenizer, part, tokens, skipped, _State(state.start, state.total + before, (), state, reach))
 
 
-def _shared(tokenizer: Tokenizer, tokens: Sequence[int], overlap: tuple[int, ...]) -> tuple[int, int] | None:
+def _find_shared_token(tokenizer: Tokenizer, tokens: Sequence[int], overlap: tuple[int, ...]) -> tuple[int, int] | None:
     """Return the first token that both slices have at the same position, counted from the beginning of each,
     inclusive."""
     mine, theirs, end, other_end = 0, 0, 0, 0

@@ -185,7 +185,7 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
     )
     current = 0 if scale.frame.keeps_thinking else _current_turn(request.messages)
     return Weight(
-        framing=_fixed(scale.frame.opening, 0.0) + _of_settings(request, scale.frame),
+        framing=_fixed_count(scale.frame.opening, 0.0) + _of_settings(request, scale.frame),
         system=total(scale.part(part) for message in request.system for part in message.parts),
         tools=tuple(map(scale.tool, request.tools)),
         tools_framing=_of_tools(request, scale.frame),
@@ -212,7 +212,7 @@ class _Scale:
         calls = sum(isinstance(part, ToolCall) for part in message.parts)
         constant = self.frame.message * framed + self.frame.parallel * max(0, calls - 1)
         parts = (part for part in message.parts if thinks or not isinstance(part, Thinking))
-        return _fixed(constant, 0.0) + total(map(self.part, parts))
+        return _fixed_count(constant, 0.0) + total(map(self.part, parts))
 
     def part(self, part: Part) -> Count:
         match part:
@@ -224,7 +224,7 @@ class _Scale:
                 return self.call(part)
             case ToolResult():
                 constant = self.frame.result + self.frame.failed * part.is_error
-                return _fixed(constant, 0.1) + total(map(self.part, part.parts))
+                return _fixed_count(constant, 0.1) + total(map(self.part, part.parts))
             case Media():
                 return self.medium(part)
             case Unknown(value):
@@ -233,12 +233,12 @@ class _Scale:
     def thinking(self, part: Thinking) -> Count:
         """Weigh thinking that stays in the prompt: the visible text may be a summary, and its signature is longer."""
         shown = _THINKING + (self.count(part.text).tokens if part.text else 0)
-        return _fixed(max(shown, _SIGNATURE * len(part.signature or "") - 40), 0.3, Method.ESTIMATED)
+        return _fixed_count(max(shown, _SIGNATURE * len(part.signature or "") - 40), 0.3, Method.ESTIMATED)
 
     def call(self, call: ToolCall) -> Count:
         pairs = list(_arguments(call.arguments))
         texts = [call.name, *(text for pair in pairs for text in pair)]
-        return _fixed(self.frame.call + self.frame.argument * len(pairs), 0.1) + total(
+        return _fixed_count(self.frame.call + self.frame.argument * len(pairs), 0.1) + total(
             map(self.count, filter(None, texts))
         )
 
@@ -261,7 +261,7 @@ class _Scale:
             "name": tool.name,
             "parameters": dict(tool.schema),
         }
-        return _fixed(self.frame.tool, 0.0) + _scaled(self.count(_json(shown)), _DEFINITION)
+        return _fixed_count(self.frame.tool, 0.0) + _scale_count(self.count(_json(shown)), _DEFINITION)
 
     def hosted(self, raw: Mapping[str, Json]) -> Count:
         """Weigh a tool that Anthropic defines or runs; a deferred one costs nothing yet."""
@@ -270,7 +270,7 @@ class _Scale:
         kind = raw.get("type")
         known = hosted_tokens(kind) if isinstance(kind, str) else None
         if known is None:
-            return _scaled(self.count(_json(dict(raw))), _DEFINITION, Method.ESTIMATED)
+            return _scale_count(self.count(_json(dict(raw))), _DEFINITION, Method.ESTIMATED)
         tokens = round(known * (_NEWER if self.newer else 1.0))
         reach = _FETCHED if str(kind).startswith(("web_", "mcp_", "code_", "tool_search")) else tokens // 3
         return Count(tokens=tokens, method=Method.ESTIMATED, low=tokens * 2 // 3, high=tokens + reach)
@@ -281,16 +281,18 @@ class _Scale:
         about = value.get("document") if isinstance(value, dict) else None
         if isinstance(about, dict):
             titles = [text for key in ("title", "context") if isinstance(text := about.get(key), str) and text]
-            return _fixed(self.frame.document, 0.2) + total(map(self.count, titles))
-        found = [self.tools[name] for name in _referred(value) if name in self.tools]
+            return _fixed_count(self.frame.document, 0.2) + total(map(self.count, titles))
+        found = [self.tools[name] for name in _referenced_tool_names(value) if name in self.tools]
         if found:
             return total(map(self.definition, found))
-        return _scaled(self.count(_json(value)), 1.0, Method.ESTIMATED)
+        return _scale_count(self.count(_json(value)), 1.0, Method.ESTIMATED)
 
     def schema(self, schema: Json) -> Count:
         if not isinstance(schema, dict):
             return ZERO
-        return _fixed(self.frame.schema, 0.1) + _scaled(self.count(_json(schema.get("schema", schema))), _SCHEMA)
+        return _fixed_count(self.frame.schema, 0.1) + _scale_count(
+            self.count(_json(schema.get("schema", schema))), _SCHEMA
+        )
 
 
 def _of_settings(request: Request, frame: Frame) -> Count:
@@ -300,7 +302,7 @@ def _of_settings(request: Request, frame: Frame) -> Count:
     tokens = {"enabled": frame.budgeted, "adaptive": frame.adaptive}.get(str(kind), 0)
     tokens += 35 if isinstance(config, dict) and config.get("task_budget") else 0
     tokens += frame.citations if any(map(_cites, request.messages)) else 0
-    found = _fixed(tokens, 0.05)
+    found = _fixed_count(tokens, 0.05)
     if kind == "enabled" and request.tools:
         found = replace(found, high=found.high + _INTERLEAVED)
     return found + _of_servers(request)
@@ -325,7 +327,7 @@ def _of_tools(request: Request, frame: Frame) -> Count:
     forced = choice.get("type") in ("any", "tool", "required", "function")
     alone = forced and choice.get("disable_parallel_tool_use") is True
     tokens = frame.preamble + frame.forced * forced + frame.alone * alone + frame.deferred * deferred
-    return _fixed(tokens, 0.02 if frame.measured else 0.4)
+    return _fixed_count(tokens, 0.02 if frame.measured else 0.4)
 
 
 def _is_turn(message: Message, format: Format) -> bool:  # noqa: A002
@@ -354,17 +356,17 @@ def _cites(holder: Message | ToolResult) -> bool:
     return False
 
 
-def _referred(value: Json) -> Iterator[str]:
+def _referenced_tool_names(value: Json) -> Iterator[str]:
     """Yield the names of the tools that a search found."""
     if isinstance(value, dict):
         name = value.get("tool_name")
         if isinstance(name, str):
             yield name
         for inner in value.values():
-            yield from _referred(inner)
+            yield from _referenced_tool_names(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _referred(inner)
+            yield from _referenced_tool_names(inner)
 
 
 def _arguments(arguments: str) -> Iterator[tuple[str, str]]:
@@ -400,10 +402,10 @@ def _pages(data: str) -> int | None:
 _PAGE_OBJECT = re.compile(rb"/Type\s*/Page\b")
 
 
-def _fixed(tokens: float, band: float, method: Method = Method.CALIBRATED) -> Count:
+def _fixed_count(tokens: float, band: float, method: Method = Method.CALIBRATED) -> Count:
     return Count.within(tokens, band, method) if tokens else ZERO
 
 
-def _scaled(count: Count, factor: float, method: Method = Method.CALIBRATED) -> Count:
+def _scale_count(count: Count, factor: float, method: Method = Method.CALIBRATED) -> Count:
     low, tokens, high = (round(number * factor) for number in (count.low, count.tokens, count.high))
     return Count(tokens=tokens, method=method, low=low, high=high)

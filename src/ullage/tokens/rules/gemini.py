@@ -60,7 +60,7 @@ __all__ = [
     "QUOTE",
     "Unrolled",
     "braces",
-    "decoded",
+    "decode_base64",
     "has_lone_enum",
     "is_familiar",
     "items_of",
@@ -86,7 +86,7 @@ _BYTES_A_SECOND = 16_000
 """Bytes a second of audio: the median of recordings (6,000 to 32,000)."""
 
 
-def decoded(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Return the bytes of base64 in either alphabet, padded or not; empty where it is invalid."""
     plain = text.replace("-", "+").replace("_", "/")
     try:
@@ -102,9 +102,9 @@ def weigh_media(media: Media, version: tuple[int, int], resolution: str | None, 
         family = "gemini-3" if version >= (3,) else f"gemini-{version[0]}.{version[1]}"
         return gemini_image(family, size, media.detail or resolution)
     if media.data and (media.media_type or "").startswith("text/"):
-        return count(decoded(media.data).decode("utf-8", errors="replace"))
+        return count(decode_base64(media.data).decode("utf-8", errors="replace"))
     # By the bytes where the request has them; within what was recorded where it has an address.
-    data = decoded(media.data or "")
+    data = decode_base64(media.data or "")
     new = version >= (3,)
     if media.kind == "video" or not data:
         low, tokens, high = _UNSEEN[media.kind][new]
@@ -222,7 +222,7 @@ def streamed_thoughts(signature: str) -> Count:
     About 34 bytes of each chunk are its seal, and 4.1 bytes of the rest are a token (7 recorded signatures). For bytes
     that are not a signature this is unknown.
     """
-    data = decoded(signature)
+    data = decode_base64(signature)
     chunks = list(_chunks(data))
     if not chunks:
         return Count(tokens=0, method=Method.ESTIMATED, low=0, high=200)
@@ -236,7 +236,7 @@ def sealed_thoughts(signature: str) -> Count:
 
     Over 45 recorded requests the median error is 4 % and the largest 34 %.
     """
-    data = decoded(signature)
+    data = decode_base64(signature)
     if not data:
         return Count(tokens=0, method=Method.ESTIMATED, low=0, high=2000)
     if data[:1] != b"\x12":
@@ -246,7 +246,7 @@ def sealed_thoughts(signature: str) -> Count:
 
 def vertex_thoughts(signature: str) -> Count:
     """Weigh a signature on Vertex: nothing on most recorded requests, and at most AI Studio's count for that length."""
-    data = decoded(signature)
+    data = decode_base64(signature)
     high = max(0, round(_BYTE * (len(data) - _SEAL))) if data else 600
     return Count(tokens=0, method=Method.ESTIMATED, low=0, high=high)
 
@@ -339,11 +339,11 @@ class _Writer:
     def _type(self, schema: Mapping[str, Json], path: tuple[str, ...]) -> str:
         if not self._unrolled.enter(schema):
             return "Any"
-        written = self._written(self._unrolled.resolve(schema), path)
+        written = self._write_type(self._unrolled.resolve(schema), path)
         self._unrolled.leave()
         return written
 
-    def _written(self, schema: Mapping[str, Json], path: tuple[str, ...]) -> str:
+    def _write_type(self, schema: Mapping[str, Json], path: tuple[str, ...]) -> str:
         choices = items_of(schema.get("anyOf", schema.get("oneOf")))
         if choices:
             return " | ".join(self._choice(object_of(choice), path) for choice in choices)
@@ -374,7 +374,7 @@ class _Writer:
 
 def _value(value: Json) -> str:
     if isinstance(value, str):
-        return f'"{_escaped(value)}"'
+        return f'"{_escape_text(value)}"'
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_value(key)}: {_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -382,7 +382,7 @@ def _value(value: Json) -> str:
     return str(value)
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     for letter, written in _ESCAPES:
         text = text.replace(letter, written)
     return text
@@ -611,7 +611,7 @@ class _Scale:
                 sealed = self.writing.thoughts(part.signature) if part.signature and thoughts else ZERO
                 return self.count(part.text) + sealed
             case ToolCall():
-                return self._texts(self.writing.call(part.name, _parsed(part.arguments)))
+                return self._texts(self.writing.call(part.name, _parse_json(part.arguments)))
             case ToolResult():
                 return self._result(part)
             case Media():
@@ -624,12 +624,12 @@ class _Scale:
     def _result(self, result: ToolResult) -> Count:
         """Weigh a response: its JSON text, then its media as in any message."""
         first, *rest = result.parts or (Text("{}"),)
-        parsed = _parsed(first.text) if isinstance(first, Text) else {}
+        parsed = _parse_json(first.text) if isinstance(first, Text) else {}
         response: Json = parsed if isinstance(parsed, dict) else {"result": parsed}
-        written = self._texts(self.writing.response(result.name or self._called(result.call_id), response))
+        written = self._texts(self.writing.response(result.name or self._name_of_call(result.call_id), response))
         return written + total(self._part(part, thoughts=False) for part in rest)
 
-    def _called(self, identity: str | None) -> str:
+    def _name_of_call(self, identity: str | None) -> str:
         """Return the name of the call that a result answers, where the request's format gives only its id."""
         parts = (part for message in self.request.messages for part in message.parts)
         calls = (part.name for part in parts if isinstance(part, ToolCall) and part.id == identity)
@@ -640,7 +640,7 @@ class _Scale:
         return Count.within(found.tokens, self.writing.band) if sure and self.writing.band else found
 
 
-def _parsed(text: str) -> Json:
+def _parse_json(text: str) -> Json:
     try:
         return cast("Json", loads(text))
     except ValueError:

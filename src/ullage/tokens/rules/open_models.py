@@ -46,8 +46,9 @@ __all__ = [
     "braces_call",
     "braces_tool",
     "compact_tool",
+    "dump_arguments",
     "elements_call",
-    "escaped",
+    "escape_html",
     "framed_json",
     "function_json",
     "invoke_call",
@@ -57,7 +58,6 @@ __all__ = [
     "marks",
     "no_tool",
     "quoted_call",
-    "spaced",
     "tagged_call",
     "template_of",
     "tool_json",
@@ -78,7 +78,7 @@ def _json(value: Json) -> str:
     return dumps(value, ensure_ascii=False)
 
 
-def _parsed(text: str) -> Json:
+def _parse_json(text: str) -> Json:
     try:
         return cast("Json", loads(text)) if text else {}
     except ValueError:
@@ -87,18 +87,18 @@ def _parsed(text: str) -> Json:
 
 def _fields(call: ToolCall) -> Iterator[tuple[str, str]]:
     """Yield a call's arguments, text bare and anything else as JSON."""
-    arguments = _parsed(call.arguments)
+    arguments = _parse_json(call.arguments)
     for name, value in (arguments if isinstance(arguments, dict) else {"": arguments}).items():
         yield name, value if isinstance(value, str) else _json(value)
 
 
-def spaced(call: ToolCall) -> str:
+def dump_arguments(call: ToolCall) -> str:
     """Return the arguments as `json.dumps` writes them, as a template's `tojson` does."""
-    return _json(_parsed(call.arguments))
+    return _json(_parse_json(call.arguments))
 
 
 def json_call(call: ToolCall) -> str:
-    return f'{{"name": "{call.name}", "arguments": {spaced(call)}}}'
+    return f'{{"name": "{call.name}", "arguments": {dump_arguments(call)}}}'
 
 
 def quoted_call(call: ToolCall) -> str:
@@ -131,7 +131,7 @@ def marked_call(call: ToolCall) -> str:
 
 def braces_call(call: ToolCall) -> str:
     """Write for Gemma since 4, which writes tools as Gemini 3 does."""
-    return f"{MARK}call:{call.name}{braces(_parsed(call.arguments))}{MARK}"
+    return f"{MARK}call:{call.name}{braces(_parse_json(call.arguments))}{MARK}"
 
 
 def braces_tool(tool: ToolDefinition) -> str:
@@ -186,16 +186,16 @@ def compact_tool(tool: ToolDefinition) -> str:
     spaces."""
     named = tool.schema.get("properties")
     properties: dict[str, Json] = {
-        name: _kept(value, ("type", "items", "description", "enum"))
+        name: _select_keys(value, ("type", "items", "description", "enum"))
         for name, value in (named if isinstance(named, dict) else {}).items()
     }
-    parameters = {**_kept(dict(tool.schema), ("type", "$defs", "items", "required")), "properties": properties}
+    parameters = {**_select_keys(dict(tool.schema), ("type", "$defs", "items", "required")), "properties": properties}
     described: dict[str, Json] = {"description": tool.description} if tool.description else {}
     function = dumps({"name": tool.name, **described, "parameters": parameters}, separators=(",", ":"))
     return f'\n{{"type": "function", "function": {function}}}'
 
 
-def _kept(schema: Json, keys: tuple[str, ...]) -> dict[str, Json]:
+def _select_keys(schema: Json, keys: tuple[str, ...]) -> dict[str, Json]:
     return {key: schema[key] for key in keys if schema.get(key)} if isinstance(schema, dict) else {}
 
 
@@ -206,7 +206,7 @@ def tool_words(tool: ToolDefinition) -> str:
     return " ".join((tool.name, tool.description or "", *named))
 
 
-def escaped(writer: Callable[[ToolDefinition], str]) -> Callable[[ToolDefinition], str]:
+def escape_html(writer: Callable[[ToolDefinition], str]) -> Callable[[ToolDefinition], str]:
     """Wrap a writer for hosts whose templates escape HTML characters, as a plain Jinja `tojson` does."""
 
     def write(tool: ToolDefinition) -> str:
@@ -415,7 +415,7 @@ _MISTRAL = Template(
     user=(MARK, MARK),
     assistant=("", MARK),
     result=(MARK, MARK),
-    call=lambda call: f"{MARK}{call.name}{MARK}{spaced(call)}",
+    call=lambda call: f"{MARK}{call.name}{MARK}{dump_arguments(call)}",
     tools=marks(4),
     keeps_tools=True,
     thinking=(MARK, MARK),
@@ -598,10 +598,10 @@ _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
     (r"qwen", r"llamacpp", {"shows_all_tools": True}),
     (r"llama", r"huggingface|together", {"joint": "\n"}),
     (r"llama-?3", r"nvidia", {"start": _LLAMA_3.start, "no_system": "", "tools": marks(180)}),
-    (r"llama-?3", r"groq", {"tools": marks(129), "tool": escaped(framed_json), "json": marks(16)}),
-    (r"qwen", r"groq|cerebras", {"tool": escaped(tool_line)}),
+    (r"llama-?3", r"groq", {"tools": marks(129), "tool": escape_html(framed_json), "json": marks(16)}),
+    (r"qwen", r"groq|cerebras", {"tool": escape_html(tool_line)}),
     (r"", r"cerebras", {"band": 0.1}),
-    (r"kimi", r"groq", {"tool": escaped(tool_json)}),
+    (r"kimi", r"groq", {"tool": escape_html(tool_json)}),
     (r"llama-?3[.-]\d", r"ollama", {"start": _LLAMA_3.start, "no_system": ""}),
     (r"qwen-?3(?![.-]?[5-9])", r"bedrock", {"more": 4}),
     (r"gpt-oss", r"bedrock$", {"more": 2}),
@@ -722,7 +722,7 @@ class _Scale:
         if request.format is Format.OPENAI_RESPONSES:
             bare = not request.tools and not _has_system(request)
             written += template.responses + (template.bare_responses if bare else "")
-        found = self._plain(self._written(written))
+        found = self._plain(self._weigh_template_text(written))
         less, more = (0, 0) if silent else (template.less, template.more)
         if not more and not less:
             return found
@@ -733,13 +733,13 @@ class _Scale:
         template = self.template
         alone = "" if _has_system(request) else template.tools_alone
         forced = template.forced if request.tool_choice in ("required", "any") else ""
-        return self._loosely(self._written(template.tools + alone + forced))
+        return self._loosely(self._weigh_template_text(template.tools + alone + forced))
 
     def tool(self, request: Request, index: int) -> Count:
         tool = request.tools[index]
         if tool.hosted is not None:
             return Count(tokens=0, method=Method.ESTIMATED, low=0, high=_HOSTED_AT_MOST)
-        return self._loosely(self._written(self.template.tool(tool)))
+        return self._loosely(self._weigh_template_text(self.template.tool(tool)))
 
     def output_schema(self, request: Request) -> Count:
         asked = request.output_schema
@@ -747,10 +747,10 @@ class _Scale:
             return ZERO
         wanted = asked.get("json_schema", asked if "schema" in asked else None)
         if self.template.shown is None or not isinstance(wanted, dict):
-            return self._loosely(self._written(self.template.json))
+            return self._loosely(self._weigh_template_text(self.template.json))
         compact = self.template.compact_schema and "schema" in wanted
         shown = dumps(wanted["schema"], separators=(",", ":")) if compact else dumps(wanted)
-        return _widened(self._written(self.template.shown + shown), 0.2)
+        return _widen_band(self._weigh_template_text(self.template.shown + shown), 0.2)
 
     def messages(self, messages: tuple[Message, ...]) -> Iterator[Count]:
         """Yield one count a message. Where several become one in the prompt, a later one is what it adds: a user's
@@ -765,17 +765,17 @@ class _Scale:
                 answer += tuple(part for part in message.parts if not is_stored_id(part))
                 whole_answer = self._message(replace(message, parts=answer)) if answer else ZERO
                 added = _difference(whole_answer, counted)
-                yield _doubted(message, added) + _media(message, self.template.image)
+                yield _widen_if_unknown(message, added) + _media(message, self.template.image)
                 before, counted = "", whole_answer
                 continue
             answer, counted = (), ZERO
             if before and mine and self.template.merges is not None:
                 whole = before + self.template.merges + mine
                 added = self._plain(_difference(self.count(whole), self.count(before)))
-                yield _doubted(message, added) + _media(message, self.template.image)
+                yield _widen_if_unknown(message, added) + _media(message, self.template.image)
                 before = whole
             else:
-                yield _doubted(message, self._message(message)) + _media(message, self.template.image)
+                yield _widen_if_unknown(message, self._message(message)) + _media(message, self.template.image)
                 before = mine
 
     def _message(self, message: Message) -> Count:
@@ -787,7 +787,7 @@ class _Scale:
         before, after = {"user": template.user, "assistant": template.assistant}.get(message.role, template.system)
         calls, content = self._calls(message), self._content(message)
         thoughts = self._thoughts(message) if calls or template.remembers or self.keeps_thoughts else ""
-        found = self._framed(before + thoughts, content, calls + after)
+        found = self._weigh_framed(before + thoughts, content, calls + after)
         if calls:
             found = self._turn(found)
         else:
@@ -805,7 +805,7 @@ class _Scale:
     def _beside_results(self, message: Message) -> Count:
         """Weigh the user's text in the same message, in formats where the user's messages contain results."""
         content = self._content(message)
-        return self._framed(self.template.user[0], content, self.template.user[1]) if content else ZERO
+        return self._weigh_framed(self.template.user[0], content, self.template.user[1]) if content else ZERO
 
     def _content(self, message: Message) -> str:
         parts = (part for part in message.parts if isinstance(part, Text | Unknown))
@@ -828,15 +828,15 @@ class _Scale:
     def _results(self, message: Message) -> Iterator[Count]:
         before, after = self.template.result
         for text in _result_texts(message):
-            yield self._framed(before, text, after)
+            yield self._weigh_framed(before, text, after)
 
-    def _framed(self, before: str, text: str, after: str) -> Count:
+    def _weigh_framed(self, before: str, text: str, after: str) -> Count:
         """Weigh a text in its frame; a long one separately from it, so that a cached count can be used."""
         if len(text) <= _SHORT:
-            return self._written(before + text + after)
-        return self._written(before) + self.count(text) + self._written(after)
+            return self._weigh_template_text(before + text + after)
+        return self._weigh_template_text(before) + self.count(text) + self._weigh_template_text(after)
 
-    def _written(self, text: str) -> Count:
+    def _weigh_template_text(self, text: str) -> Count:
         """Weigh a text from a template: each mark is a token, and nothing is merged across one."""
         return Count.exact(text.count(MARK)) + total(self.count(piece) for piece in text.split(MARK) if piece)
 
@@ -849,7 +849,7 @@ class _Scale:
         return found if self.template.exact else self._loosely(found)
 
     def _loosely(self, found: Count) -> Count:
-        return _widened(found, self.template.band)
+        return _widen_band(found, self.template.band)
 
 
 _HOSTED_AT_MOST = 250_000
@@ -874,7 +874,7 @@ def _inner(message: Message) -> Iterator[Part]:
         yield from part.parts if isinstance(part, ToolResult) else (part,)
 
 
-def _doubted(message: Message, found: Count) -> Count:
+def _widen_if_unknown(message: Message, found: Count) -> Count:
     """Widen the band of an unknown part: it was weighed as its JSON, and how the host writes it is not known."""
     if not any(isinstance(part, Unknown) for part in _inner(message)):
         return found
@@ -900,7 +900,7 @@ def _at_best(method: Method) -> Method:
     return Method.CALIBRATED if method is Method.EXACT else method
 
 
-def _widened(found: Count, band: float) -> Count:
+def _widen_band(found: Count, band: float) -> Count:
     """Return the count with the template's uncertainty added to its own."""
     if not found.tokens:
         return found

@@ -102,7 +102,7 @@ def render_tool(tool: ToolDefinition, *, titles: bool = True) -> str:
 
 def render_answer_format(name: str, description: Json, schema: Json) -> str:
     """Return the section that shows a `json_schema` answer format."""
-    body = dumps(_shown(schema), separators=(",", ":"))
+    body = dumps(_strip_schema(schema), separators=(",", ":"))
     return "\n\n".join(("# Response Formats", f"## {name}", "\n".join((*_comment(description), body))))
 
 
@@ -116,15 +116,15 @@ def is_familiar(schema: Json, depth: int = 0) -> bool:
     return plain and depth < DEEPEST and all(is_familiar(each, depth + 1) for each in inner)
 
 
-def _shown(schema: Json, depth: int = 0, *, named: bool = False) -> Json:
+def _strip_schema(schema: Json, depth: int = 0, *, named: bool = False) -> Json:
     """Return a schema without enforced keywords; `named` for the maps whose keys are names rather than keywords."""
     if isinstance(schema, list):
-        return [_shown(item, depth + 1) for item in schema] if depth < DEEPEST else []
+        return [_strip_schema(item, depth + 1) for item in schema] if depth < DEEPEST else []
     if not isinstance(schema, dict) or depth >= DEEPEST:
         return None if isinstance(schema, dict) else schema
     kept = ((key, value) for key, value in schema.items() if named or key not in _ENFORCED)
     maps = () if named else ("properties", "$defs", "definitions")
-    return {key: _shown(value, depth + 1, named=key in maps) for key, value in kept}
+    return {key: _strip_schema(value, depth + 1, named=key in maps) for key, value in kept}
 
 
 def _comment(text: Json) -> list[str]:
@@ -269,7 +269,7 @@ _BYTES_A_TOKEN = 60
 def weigh_media(media: Media, model: str) -> Count:
     if media.kind == "image":
         return openai_image(model, image_size(media.data) if media.data else None, media.detail)
-    data = _decoded(media.data)
+    data = _decode_media(media.data)
     if media.kind == "audio":
         if not data:
             return Count(tokens=60, method=Method.ESTIMATED, low=3, high=1200)
@@ -282,7 +282,7 @@ def weigh_media(media: Media, model: str) -> Count:
     return Count(tokens=tokens, method=Method.ESTIMATED, low=4, high=tokens * 12)
 
 
-def _decoded(data: str | None) -> bytes:
+def _decode_media(data: str | None) -> bytes:
     """Return the bytes of a medium; empty where the request has only its address, or invalid data."""
     try:
         return a2b_base64(data, strict_mode=True) if data else b""
@@ -365,9 +365,9 @@ class Conversation:
 
     def weigh(self) -> tuple[Count, ...]:
         """Return one count a message, in order."""
-        together = self._gathered() if self.frame.parallel else {}
+        together = self._counts_by_position() if self.frame.parallel else {}
         names = {call.id: call.name for message in self.messages for call in _calls(message) if call.id}
-        asked = self._asked()
+        asked = self._last_user_position()
         return tuple(
             together[place] if place in together else self._message(place, names, live=place > asked)
             for place in range(len(self.messages))
@@ -427,11 +427,11 @@ class Conversation:
             weight = self.count(dumps(part.value, ensure_ascii=False))
         return Count(tokens=weight.tokens, method=Method.ESTIMATED, low=0, high=2 * weight.high + 20)
 
-    def _asked(self) -> int:
+    def _last_user_position(self) -> int:
         """Return the position of the user's last message."""
         return max((place for place, message in enumerate(self.messages) if message.role == "user"), default=-1)
 
-    def _gathered(self) -> dict[int, Count]:
+    def _counts_by_position(self) -> dict[int, Count]:
         """Return the counts of `_together`, by position; in some formats one message has several results, and text
         beside them."""
         found: dict[int, Count] = {}
@@ -452,7 +452,7 @@ class Conversation:
             if len(calls) > 1:
                 text = self._words(message) if joined_text(message.parts) else ZERO
                 uses = [
-                    {"recipient_name": f"functions.{call.name}", "parameters": _parsed(call.arguments)}
+                    {"recipient_name": f"functions.{call.name}", "parameters": _parse_json(call.arguments)}
                     for call in calls
                 ]
                 tool_uses = dumps({"tool_uses": uses}, ensure_ascii=False, separators=(",", ":"))
@@ -464,7 +464,7 @@ class Conversation:
         all."""
         found = list(self._results(start, wanted))
         texts = [joined_text(result.parts) for _, result in found]
-        listed: list[Json] = [_parsed(text) for text in texts]
+        listed: list[Json] = [_parse_json(text) for text in texts]
         whole, others = self.count(dumps(listed, ensure_ascii=False)), [self.count(text) for text in texts[1:]]
         if total(others).tokens > whole.tokens:
             others = [ZERO for _ in others]
@@ -500,10 +500,10 @@ def _thinking(thinking: Thinking, *, live: bool) -> Count:
 
 def _brought_tools(value: Json) -> list[str]:
     tools = value.get("tools") if isinstance(value, dict) else None
-    return [_rendered(tool) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    return [_render_tool(tool) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
 
 
-def _rendered(tool: Mapping[str, Json]) -> str:
+def _render_tool(tool: Mapping[str, Json]) -> str:
     schema, description = tool.get("parameters"), tool.get("description")
     definition = ToolDefinition(
         name=str(tool.get("name")),
@@ -522,7 +522,7 @@ def is_stored_id(part: Part) -> bool:
     return isinstance(part, Unknown) and isinstance(part.value, dict) and part.value.keys() == {"id"}
 
 
-def _parsed(text: str) -> Json:
+def _parse_json(text: str) -> Json:
     try:
         return cast("Json", loads(text))
     except (JSONDecodeError, RecursionError):
@@ -530,7 +530,7 @@ def _parsed(text: str) -> Json:
 
 
 def _compact(arguments: str) -> str:
-    value = _parsed(arguments)
+    value = _parse_json(arguments)
     return dumps(value, ensure_ascii=False, separators=(",", ":")) if isinstance(value, dict) else arguments
 
 
@@ -721,10 +721,10 @@ class _Scale:
 
     def _tool(self, tool: ToolDefinition) -> Count:
         if tool.hosted is not None:
-            return self._hosted(tool.hosted)
-        return self.count(self._rendered(tool))
+            return self._count_hosted_tool(tool.hosted)
+        return self.count(self._render_tool(tool))
 
-    def _hosted(self, tool: Mapping[str, Json]) -> Count:
+    def _count_hosted_tool(self, tool: Mapping[str, Json]) -> Count:
         """Return the recorded tokens of a tool of the provider's; a search adds its results."""
         kind = str(tool.get("type"))
         low, tokens, high = _HOSTED.get(kind) or (0, self.count(dumps(tool)).tokens, 4000)
@@ -770,7 +770,7 @@ class _Scale:
             return self.count(dumps(tool)).tokens * 5 // 6
         return _TOOL_SEARCH_DONE if known else _TOOL_SEARCH
 
-    def _rendered(self, tool: ToolDefinition) -> str:
+    def _render_tool(self, tool: ToolDefinition) -> str:
         return render_tool(tool, titles=self.model not in _WITHOUT_TITLES)
 
     def _own(self) -> list[ToolDefinition]:
@@ -783,7 +783,7 @@ class _Scale:
         each = total(weight for weight, tool in zip(tools, self.request.tools, strict=True) if tool.hosted is None)
         extra = self.frame.tools if self._carrier() else self.frame.tools_alone
         extra -= self.frame.nameless * sum(not tool.description for tool in self._own())
-        whole = _shifted(self._added(self._carrier(), self._section()), extra) + self._choice()
+        whole = _shift_count(self._count_added_section(self._carrier(), self._section()), extra) + self._choice()
         own = self._own()
         plain = self.model not in _WITHOUT_TITLES and not self.model.startswith("gpt-3.5")
         described = not self.frame.nameless or all(tool.description for tool in own)
@@ -792,7 +792,7 @@ class _Scale:
         return slack(less(whole, each), reach, reach)
 
     def _section(self) -> str:
-        return render_section(map(self._rendered, self._own()))
+        return render_section(map(self._render_tool, self._own()))
 
     def _carrier(self) -> str:
         """Return the text of the first system message, to which tools and answer format are appended."""
@@ -801,7 +801,7 @@ class _Scale:
                 return text
         return ""
 
-    def _added(self, before: str, section: str) -> Count:
+    def _count_added_section(self, before: str, section: str) -> Count:
         """Return the tokens that a section adds after a text; tokens may span the boundary, and only the text's end
         matters."""
         # The last words of a text, cut where every vocabulary begins a new token: at a space between two letters.
@@ -811,12 +811,12 @@ class _Scale:
         return less(self.count(f"{end}\n\n{section}"), self.count(end)) if end else self.count(section)
 
     def _choice(self) -> Count:
-        name = self._forced()
+        name = self._forced_tool_name()
         if name is None or self.frame.choice is None:
             return ZERO
         return Count.exact(self.frame.choice) + self.count(f".{name}")
 
-    def _forced(self) -> str | None:
+    def _forced_tool_name(self) -> str | None:
         choice, tools = self.request.tool_choice, self._own()
         if choice == "required" and self.frame.forced and len(tools) == 1:
             return tools[0].name
@@ -832,10 +832,10 @@ class _Scale:
         name = str(inner.get("name") or "")
         section = render_answer_format(name, inner.get("description"), inner["schema"])
         before = "\n\n".join(filter(None, (self._carrier(), self._section() if self._own() else "")))
-        whole = self._added(before, section)
+        whole = self._count_added_section(before, section)
         if self._own():
             return slack(whole, 1, 4)
-        whole = _shifted(whole, self.frame.schema if before else self.frame.schema_alone)
+        whole = _shift_count(whole, self.frame.schema if before else self.frame.schema_alone)
         return slack(whole + self.count(name) if self.frame.schema_named else whole, 1, 4)
 
 
@@ -844,5 +844,5 @@ def _names(tools: Json) -> list[str]:
     return [str(tool.get("name")) for tool in found if isinstance(tool, dict)]
 
 
-def _shifted(count: Count, extra: int) -> Count:
+def _shift_count(count: Count, extra: int) -> Count:
     return count + Count.exact(extra) if extra >= 0 else less(count, Count.exact(-extra))

@@ -8,9 +8,9 @@ statements, checkpoints. What a reading statement may reach is limited by the da
 settings locked. Two statements are refused, and so is any that does not read. DuckDB allows no process to read a file
 while another writes it.
 
-`rendered` casts columns to text if Python has no type for their values. Python's dates end at the year 9999 and have no
-infinity, its times have no nanoseconds, its intervals no months, and its floats are doubles. Such columns are returned
-as the text that DuckDB writes, also inside lists and structures, which reads back as the same value.
+`cast_for_python` casts columns to text if Python has no type for their values. Python's dates end at the year 9999 and
+have no infinity, its times have no nanoseconds, its intervals no months, and its floats are doubles. Such columns are
+returned as the text that DuckDB writes, also inside lists and structures, which reads back as the same value.
 
 DuckDB imports a time zone package; a stand-in provides the only parts it uses, a zone by name and a time converted to
 it. The zones are the standard library's; if the system does not know the name, a time is shown in UTC, in which it
@@ -33,7 +33,15 @@ import duckdb
 
 from .worker_protocol import Asked, Described, Failure, PlainFile, Send, Source, answer, query_of
 
-__all__ = ["ZONES", "duckdb_file", "failing_as_duckdb", "functions", "refuse_unless_reading", "rendered", "structure"]
+__all__ = [
+    "ZONES",
+    "cast_for_python",
+    "duckdb_file",
+    "failing_as_duckdb",
+    "functions",
+    "refuse_unless_reading",
+    "structure",
+]
 
 
 class Kind(Protocol):
@@ -147,7 +155,7 @@ _SAME = frozenset(
 """DuckDB type ids whose values Python represents exactly."""
 
 
-def rendered(query: str, columns: Sequence[str], types: Sequence[Any]) -> str | None:
+def cast_for_python(query: str, columns: Sequence[str], types: Sequence[Any]) -> str | None:
     """Return the query with columns cast to types that Python represents exactly; None if it needs no change.
 
     Args:
@@ -155,17 +163,17 @@ def rendered(query: str, columns: Sequence[str], types: Sequence[Any]) -> str | 
         columns: the names of its columns.
         types: their types, as in `DuckDBPyRelation.types`.
     """
-    shown = [_shown(place, kind) for place, kind in enumerate(types, 1)]
+    shown = [_cast_column(place, kind) for place, kind in enumerate(types, 1)]
     if not any(shown):
         return None
     listed = ", ".join(
-        f"{cast or f'#{place}'} AS {_quoted(name)}"
+        f"{cast or f'#{place}'} AS {_quote_identifier(name)}"
         for place, (name, cast) in enumerate(zip(columns, shown, strict=True), 1)
     )
     return f"SELECT {listed} FROM (\n{query.rstrip().rstrip(';')}\n) AS shown"
 
 
-def _shown(place: int, kind: Any) -> str | None:  # noqa: ANN401 - a type of DuckDB's own
+def _cast_column(place: int, kind: Any) -> str | None:  # noqa: ANN401 - a type of DuckDB's own
     text = _kind(kind, "VARCHAR")
     if text is None:
         return None
@@ -190,14 +198,14 @@ def _kind(kind: Any, of_float: str) -> str | None:  # noqa: ANN401
         case "list" | "array":
             return f"{kept['child']}[]"
         case "struct" if all(kept):
-            return f"STRUCT({', '.join(f'{_quoted(key)} {part}' for key, part in kept.items())})"
+            return f"STRUCT({', '.join(f'{_quote_identifier(key)} {part}' for key, part in kept.items())})"
         case "map":
             return f"MAP({kept['key']}, {kept['value']})"
         case _:
             return "VARCHAR"
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -385,7 +393,7 @@ def _asked_of(connection: duckdb.DuckDBPyConnection, asked: Asked, send: Send) -
     if statement.type.name == "SELECT":
         # Binds the statement without running it.
         relation = connection.query(statement.query)
-        as_text = rendered(statement.query, relation.columns, relation.types)
+        as_text = cast_for_python(statement.query, relation.columns, relation.types)
     connection.execute(statement if as_text is None else as_text)
     columns = [column[0] for column in connection.description or ()]
     answer(columns, iter(connection.fetchone, None), asked, send)

@@ -305,12 +305,16 @@ def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[Described]
 def _indexes(connection: sqlite3.Connection, table: str) -> list[Described]:
     found = _read(connection, "SELECT * FROM pragma_index_list(?) WHERE origin <> 'pk' ORDER BY name", table)
     return [
-        {"name": index["name"], "unique": bool(index["unique"]), "columns": _indexed(connection, index["name"])}
+        {
+            "name": index["name"],
+            "unique": bool(index["unique"]),
+            "columns": _read_index_columns(connection, index["name"]),
+        }
         for index in found
     ]
 
 
-def _indexed(connection: sqlite3.Connection, index: str) -> list[str]:
+def _read_index_columns(connection: sqlite3.Connection, index: str) -> list[str]:
     found = _read(connection, "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index)
     return [column["name"] if column["name"] is not None else "(expression)" for column in found]
 
@@ -505,8 +509,8 @@ class SqliteTable:
             set_memory(self._connection, self._memory)
             self._connection.execute("BEGIN")
         columns = message["columns"]
-        name = _quoted(table or "result")
-        self._connection.execute(f"CREATE TABLE {name} ({', '.join(map(_quoted, columns))})")
+        name = _quote_identifier(table or "result")
+        self._connection.execute(f"CREATE TABLE {name} ({', '.join(map(_quote_identifier, columns))})")
         self._insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})"
 
     def _load(self, rows: list[list[object]]) -> None:
@@ -528,5 +532,5 @@ class SqliteTable:
         self._connection, self._failure = None, None
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
-from .worker_protocol import Failure, Message, Pipe, Send, Source, encoded
+from .worker_protocol import Failure, Message, Pipe, Send, Source, encode_message
 
 __all__ = ["serve"]
 
@@ -26,11 +26,11 @@ def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Cal
     try:
         database = _source(hello)
     except Failure as failure:
-        pipe.send(_told(failure))
+        pipe.send(_encode_failure(failure))
         return
     confine(memory=hello["memory"], file_bytes=database.file_bytes)
     _converse(pipe, database, patience=hello["idle"])
-    pipe.send(encoded({"bye": True}))
+    pipe.send(encode_message({"bye": True}))
 
 
 def _source(hello: Message) -> Source:
@@ -57,7 +57,7 @@ def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:
             with _failing_as_told():
                 _do(message, database, pipe.send)
         except Failure as failure:
-            pipe.send(_told(failure))
+            pipe.send(_encode_failure(failure))
             if failure.kind == "memory":
                 return
 
@@ -67,9 +67,9 @@ def _do(message: Message, database: Source, send: Send) -> None:
         case "ask":
             database.ask(message, send)
         case "structure":
-            send(encoded({"value": database.structure(message)}))
+            send(encode_message({"value": database.structure(message)}))
         case "functions":
-            send(encoded({"value": database.functions(message)}))
+            send(encode_message({"value": database.functions(message)}))
         case _:
             database.take(message)
 
@@ -86,5 +86,5 @@ def _failing_as_told() -> Generator[None]:
         raise Failure("query", f"{type(error).__name__}: {error}") from error
 
 
-def _told(failure: Failure) -> bytes:
-    return encoded({"failed": failure.kind, "code": failure.code, "text": failure.text})
+def _encode_failure(failure: Failure) -> bytes:
+    return encode_message({"failed": failure.kind, "code": failure.code, "text": failure.text})

@@ -48,7 +48,7 @@ __all__ = [
     "checks",
     "computations",
     "cut",
-    "encoded",
+    "encode_message",
     "occasion",
     "query_of",
     "travelling",
@@ -107,7 +107,7 @@ def travelling(value: object, most: int) -> tuple[Travelling, bool]:
     if isinstance(plain, str):
         return cut(plain, most)
     if isinstance(plain, (list, dict)):
-        return _nested(plain, most)
+        return _encode_nested(plain, most)
     return plain, False
 
 
@@ -120,7 +120,7 @@ def _bytes(value: bytes | bytearray, most: int) -> tuple[Travelling, bool]:
     return "0x" + value[:fitting].hex(), len(value) > fitting
 
 
-def _nested(value: list[Travelling] | dict[str, Travelling], most: int) -> tuple[Travelling, bool]:
+def _encode_nested(value: list[Travelling] | dict[str, Travelling], most: int) -> tuple[Travelling, bool]:
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > most:
         return text[:most], True
@@ -131,7 +131,7 @@ def _plain(value: object) -> Travelling:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else _named(value)
+        return value if math.isfinite(value) else _name_special_float(value)
     if isinstance(value, (date, datetime_time)):
         return str(value)
     return _inner(value)
@@ -147,7 +147,7 @@ def _inner(value: object) -> Travelling:
     return str(value)
 
 
-def _named(value: float) -> str:
+def _name_special_float(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
@@ -274,13 +274,13 @@ _FRAME = 128_000
 """Bytes of rows per frame, so that the other side decodes only a few at a time."""
 
 
-def encoded(message: object) -> bytes:
+def encode_message(message: object) -> bytes:
     """Return JSON in UTF-8; unpaired surrogates become question marks."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
 
 
 def answer(columns: Sequence[str], rows: Iterator[Sequence[object]], asked: Asked, send: Send) -> None:
-    send(encoded({"columns": [cut(name, asked.cell)[0] for name in columns]}))
+    send(encode_message({"columns": [cut(name, asked.cell)[0] for name in columns]}))
     held: list[bytes] = []
     size = total = count = cells = 0
     for row in islice(rows, asked.rows):
@@ -299,7 +299,7 @@ def answer(columns: Sequence[str], rows: Iterator[Sequence[object]], asked: Aske
 
 def _line(row: Sequence[object], most: int) -> tuple[bytes, int]:
     cells = [travelling(value, most) for value in row]
-    return encoded([value for value, _ in cells]), sum(was_cut for _, was_cut in cells)
+    return encode_message([value for value, _ in cells]), sum(was_cut for _, was_cut in cells)
 
 
 def _send_rows(lines: list[bytes], send: Send) -> None:
@@ -309,7 +309,7 @@ def _send_rows(lines: list[bytes], send: Send) -> None:
 
 def _finish(held: list[bytes], send: Send, *, more: bool, cut_cells: int) -> None:
     _send_rows(held, send)
-    send(encoded({"more": more, "cut_cells": cut_cells}))
+    send(encode_message({"more": more, "cut_cells": cut_cells}))
 
 
 def _refuse_when_late(asked: Asked) -> None:
