@@ -64,6 +64,7 @@ def test_every_link_in_the_docs_leads_somewhere(path: Path):
 
 MEASURED = re.compile(
     r"\d\.\d+ ?%|\d (?:ms|µs)\b|\d s of CPU|\bMB/s|nDCG|\bmeasured \d|times (?:faster|cheaper|smaller)"
+    r"|\d (?:tokens|files|ms|MB|s|%)(?!\w)[^.;:]* instead of [\d,]*\d"
     r"|\d times tiktoken|\d % (?:less|more|cheaper) than|\d of \d+ \w+ (?:right|wrong)|\d(?:\.\d+)? of the tokens"
 )
 """Words around figures that only a measurement gives."""
@@ -168,6 +169,7 @@ def test_each_change_of_a_list_needs_its_own_command():
         "Ranking gains 3 points.",
         "It is 4 times as fast.",
         "A call takes 3 ms, within every limit.",
+        "A reply of `count-tokens` takes 17 tokens instead of 1,142, by default.",
     ],
 )
 def test_a_figure_in_other_words_is_found_too(figure: str):
