@@ -53,6 +53,8 @@ DISAGREE = [
     ("v3.20 is needed", "v3.2 is needed"),
     ("Use HTTP.", "Use HTTPS."),
     ("The odds are 3/4.", "The odds are 4/3."),
+    ("a/b", "b/a"),
+    ("Only Ana passed.", "Everyone but Ana passed."),
     ("The train leaves at 10:30.", "The train leaves at 10:50."),
     ("Paris is north of Lyon.", "Lyon is north of Paris."),
     ("Leah is the mother of Dinah.", "Dinah is the mother of Leah."),

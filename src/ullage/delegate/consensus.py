@@ -51,7 +51,7 @@ _COMPUTED = (
 )
 """An arithmetic operator between two operands, as opposed to a dash, a list's mark or a hyphen within a word."""
 _TOKEN = re.compile(
-    rf"{_COMPARED}|{_COMPUTED}|[$€£¥₹%°]|\d+(?:[/:]\d+)+|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
+    rf"{_COMPARED}|{_COMPUTED}|[$€£¥₹%°]|\d+(?:[/:]\d+)+|(?<!\w)[^\W\d_](?:/[^\W\d_])+(?!\w)|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
 )
 
 _SMALL_TEXT = """
@@ -87,7 +87,7 @@ _RELATIONS_OF = frozenset(_RELATIONS_OF_TEXT.split())
 """Further ones where `of` follows."""
 _ALTERNATIVES_TEXT = """
 on off; up down; before after; above below; over under; inside outside; all some; always sometimes; and or
-am pm; in out
+am pm; in out; only everyone everybody
 january february march april may june july august september october november december
 """
 _ALTERNATIVES = tuple(frozenset(line.split()) for line in re.split(r"[;\n]", _ALTERNATIVES_TEXT.strip()))
