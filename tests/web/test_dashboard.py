@@ -670,6 +670,17 @@ def test_all_time_is_by_day_week_or_month(database: Database, days: int, by: str
             assert client.get("/api/overview", params={"zone": strange}).json()["zone"] == "UTC"
 
 
+def test_a_tool_of_the_same_name_on_another_server_or_of_another_principal_is_not_used(database: Database):
+    about: dict[str, Any] = {"time": NOW, "kind": "result", "session": "s", "tokens": 5, "tool": "never"}
+    fill(database, Entry(principal="ada", server="notion", **about), Entry(principal="eve", server="github", **about))
+    dashboard = dashboard_of(database)
+    with client_of(dashboard) as client:
+        sign_in(client, dashboard.make_code())
+        found = {one["name"]: one for one in client.get("/api/servers").json()["servers"]}
+    assert found["github"]["unused"] == ["list_issues", "never"]
+    assert found["notion"]["state"] == "removed"
+
+
 def test_without_a_store_the_figures_are_refused_and_the_rest_is_shown():
     dashboard = dashboard_of(None)
     with client_of(dashboard) as client:

@@ -3,15 +3,14 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import Path
 
 from ullage.config import Flags, load
-from ullage.ledger import Group, Line, Report, Spent, read_entries, usage_report
-from ullage.ledger.rows import KINDS
+from ullage.ledger import Group, Line, Report, Spent, read_entries, usage_report, used_tools
 from ullage.models import ModelTable, Price, price_of
-from ullage.store import Connection, Database
+from ullage.store import Database
 from ullage.tool import Json
 from ullage.wire import user_name
 
@@ -268,27 +267,13 @@ class UnusedTools:
 
 def unused_tools(usage: Usage, report: Report, span: Span) -> list[UnusedTools]:
     """Return the tools without a call in the time, of each server that the catalogue knows; the heaviest first."""
-    bounds = [None if one is None else datetime.combine(one, time(), span.zone) for one in (span.since, span.until)]
-    first, last = (None if one is None else int(one.timestamp() // 86_400) for one in bounds)
-    values: dict[str, object] = {
-        "kind": KINDS.index("result"),
-        "first": first or 0,
-        "last": 10**6 if last is None else last,
-    }
-
-    def read(connection: Connection) -> tuple[set[tuple[str, str]], list[tuple[str, str, int]]]:
-        called = connection.execute(
-            "SELECT DISTINCT u.server, u.tool FROM ullage_tool_days d JOIN ullage_subjects u ON u.id = d.subject "
-            "WHERE u.kind = :kind AND d.day >= :first AND d.day <= :last",
-            values,
-        ).all()
-        known = connection.execute(
-            "SELECT s.name, t.name, t.token_count FROM ullage_servers s JOIN ullage_tools t ON t.server_id = s.id "
-            "WHERE s.updated = (SELECT MAX(o.updated) FROM ullage_servers o WHERE o.name = s.name)"
-        ).all()
-        return {(server, tool) for server, tool in called}, [(server, tool, int(n)) for server, tool, n in known]
-
-    called, known = usage.database.read(read)
+    called = used_tools(usage.database, since=span.since, until=span.until, zone=span.zone)
+    query = (
+        "SELECT s.name, t.name, t.token_count FROM ullage_servers s JOIN ullage_tools t ON t.server_id = s.id "
+        "WHERE s.updated = (SELECT MAX(o.updated) FROM ullage_servers o WHERE o.name = s.name)"
+    )
+    rows = usage.database.read(lambda connection: connection.execute(query).all())
+    known = [(str(server), str(tool), int(tokens)) for server, tool, tokens in rows]
     model = _most_called(report.total)
     price = None if model is None else usage.price(model)
     rate = None if price is None else price.cache_read or price.input

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         totals,
     )
     from .prune import KEEP_DAYS
-    from .report import GROUPS, Group, Line, Prices, Report, Saved, Spent, usage_report
+    from .report import GROUPS, Group, Line, Prices, Report, Saved, Spent, usage_report, used_tools
 else:
     __getattr__ = import_on_use(
         __name__,
@@ -54,6 +54,7 @@ else:
             "read_entries": "ledger",
             "totals": "ledger",
             "usage_report": "report",
+            "used_tools": "report",
         },
     )
 
@@ -86,5 +87,6 @@ __all__ = [
     "store_audit",
     "totals",
     "usage_report",
+    "used_tools",
     "write_audit",
 ]

@@ -35,7 +35,7 @@ from ullage.tool import Json
 
 from .rows import DAY, ENTRIES_PRUNED, HOUR, KINDS, MEASURES, mark_of
 
-__all__ = ["GROUPS", "Group", "Line", "Prices", "Report", "Saved", "Spent", "usage_report"]
+__all__ = ["GROUPS", "Group", "Line", "Prices", "Report", "Saved", "Spent", "usage_report", "used_tools"]
 
 Group = Literal["day", "week", "month", "session", "client", "project", "server", "tool", "model"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -236,6 +236,32 @@ def usage_report(  # noqa: PLR0913
         lines=tuple(ordered if by == "session" else sorted(lines.values(), key=lambda line: line.key)),
         total=total,
     )
+
+
+def used_tools(
+    database: Database,
+    *,
+    since: date | None = None,
+    until: date | None = None,
+    zone: tzinfo = UTC,
+    principal: str | None = None,
+) -> frozenset[tuple[str, str]]:
+    """Return server and name of every tool with a result in these days, which are kept in UTC.
+
+    `until` is the first day that is not included, and `principal` limits the rows to one principal's.
+    """
+    first, last = (
+        None if one is None else int(datetime.combine(one, time(), zone).timestamp() // DAY) for one in (since, until)
+    )
+    who = "" if principal is None else " JOIN ullage_parties p ON p.id = d.party AND p.principal = :principal"
+    query = (
+        f"SELECT DISTINCT u.server, u.tool FROM ullage_tool_days d JOIN ullage_subjects u ON u.id = d.subject{who} "
+        "WHERE u.kind = :kind AND d.day >= :first AND d.day <= :last"
+    )
+    values: dict[str, object] = {"kind": KINDS.index("result"), "first": first or 0}
+    values |= {"last": 10**6 if last is None else last} | ({} if principal is None else {"principal": principal})
+    rows = database.read(lambda connection: connection.execute(query, values).all())
+    return frozenset((server, tool) for server, tool in rows)
 
 
 def _moment(when: date | datetime | None, zone: tzinfo) -> datetime | None:

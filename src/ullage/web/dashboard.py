@@ -239,7 +239,7 @@ class Dashboard:
             names = one.get("names")
             line = lines.pop(str(one["name"]), None)
             unused = list[Json](
-                name for name in (names if isinstance(names, list) else ()) if line is None or name not in used
+                name for name in (names if isinstance(names, list) else ()) if (one["name"], name) not in used
             )
             said: dict[str, Json] = {key: value for key, value in one.items() if key != "names"}
             found.append({**said, "unused": unused, "line": None if line is None else line.to_json()})

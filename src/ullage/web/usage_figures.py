@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from zoneinfo import ZoneInfo
 
 from ullage.errors import InvalidArguments, UnknownResource
-from ullage.ledger import Entry, Group, Line, Prices, Report, latencies, read_entries, usage_report
+from ullage.ledger import Entry, Group, Line, Prices, Report, latencies, read_entries, usage_report, used_tools
 from ullage.store import Database
 from ullage.tool import Json
 
@@ -134,10 +134,10 @@ class UsageFigures:
         latest = report.lines[::-1][:_MOST_SESSIONS]
         return {**period.to_json(), "sessions": [_session_json(one) for one in latest], "all": len(report.lines)}
 
-    def by_server(self, principal: str, period: Period) -> tuple[Report, frozenset[str]]:
-        """Return the report by server, and the names of the tools that were used."""
-        tools = self._report(principal, period, "tool")
-        return self._report(principal, period, "server"), frozenset(line.key for line in tools.lines if line.uses)
+    def by_server(self, principal: str, period: Period) -> tuple[Report, frozenset[tuple[str, str]]]:
+        """Return the report by server, and server and name of the tools that were used."""
+        used = used_tools(self.database, since=period.since, zone=period.zone, principal=principal)
+        return self._report(principal, period, "server"), used
 
     def results(self, principal: str, period: Period) -> dict[str, Json]:
         """Return the results of each tool before and after their budget; a result that was not measured counts as it
