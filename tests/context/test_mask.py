@@ -278,3 +278,15 @@ def test_arguments_nested_however_deep_are_shown_somehow():
 def _called(arguments: str) -> Call:
     made = ToolCall(name="write", arguments=arguments)
     return Call(place=0, name=made.name, arguments=made.arguments)
+
+
+def test_arguments_of_160_characters_stay_whole_in_a_placeholder_and_longer_ones_end_in_an_ellipsis():
+    for length, shown in ((160, "w" * 160), (161, "w" * 159 + "…"), (500, "w" * 159 + "…")):
+        line = placeholder(_called("w" * length), 9, (), recalls=False)
+        assert line.startswith(f"[write({shown}) gave 9 tokens, "), length
+
+
+def test_a_value_of_60_characters_stays_whole_in_a_placeholder_and_a_longer_one_loses_its_middle():
+    for length, shown in ((58, '"' + "v" * 58 + '"'), (59, '"' + "v" * 19 + "…" + "v" * 29 + '"')):
+        line = placeholder(_called(dumps({"a": "v" * length})), 9, (), recalls=False)
+        assert line.startswith(f"[write(a={shown}) gave 9 tokens, "), length

@@ -1144,6 +1144,7 @@ async def test_a_call_meant_for_a_server_that_left_is_sent_to_no_other():
         ("mcp__ullage__dead__search", SourceFailed),
         ("dead", UnknownTool),
         ("other__dead", UnknownTool),
+        ("other__dead__search", UnknownTool),
         ("other__one__dead__search", UnknownTool),
     ],
 )

@@ -16,6 +16,7 @@ from ullage.sql.describe import (
     line,
     routine_line,
     schema_json,
+    short_type,
     spell,
     table_json,
     triggers_json,
@@ -410,3 +411,9 @@ def test_a_schema_of_24_tables_costs_at_most_15_hundredths_of_the_originals():
     assert len(tables) == 24
     ours = weigh(describe(structure, "lines", budget=100_000, weigh=weigh))
     assert ours <= 0.15 * weigh(schema_json(structure, "postgres", "x"))
+
+
+def test_a_type_of_60_characters_is_whole_and_a_longer_one_loses_what_is_in_brackets():
+    assert short_type("x" * 60) == "x" * 60
+    assert short_type("ENUM(" + "'a'," * 30 + ")") == "enum(…)"
+    assert short_type("y" * 100) == "y" * 60 + "(…)"
