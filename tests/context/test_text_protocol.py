@@ -144,3 +144,18 @@ def test_an_action_is_read_with_its_name_and_arguments(said: str, name: str, arg
     read = read_as_tools(protocol((said, "Output: a.c"), (said, "Output: b.c")))
     made = [part for message in read for part in message.parts if isinstance(part, ToolCall)]
     assert [(one.name, loads(one.arguments)) for one in made] == [(name, arguments)] * 2
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "arguments"),
+    [
+        ("I look.\nAction: list[src]", "list", {"input": "src"}),
+        ("Action: `list src`", "list", {"command": "list src"}),
+        ("Action: list\nAction Input: src", "list", {"input": "src"}),
+        ('Action: list\nAction Input: {"path": "src"}', "list", {"path": "src"}),
+    ],
+)
+def test_a_labelled_action_is_read_with_its_input(said: str, name: str, arguments: dict[str, object]):
+    read = read_as_tools(protocol((said, "Observation: a.c"), (said, "Observation: b.c")))
+    made = [part for message in read for part in message.parts if isinstance(part, ToolCall)]
+    assert [(one.name, loads(one.arguments)) for one in made] == [(name, arguments)] * 2
