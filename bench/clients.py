@@ -45,8 +45,22 @@ class Weight:
     whole: int
 
 
+@dataclass(frozen=True, slots=True)
+class NetFigure:
+    """What Ullage says that a first request saves, beside what it saves."""
+
+    said: int
+    measured: int
+
+    @property
+    def error(self) -> float:
+        return abs(self.said - self.measured) / max(1, abs(self.measured))
+
+
 Row = Mapping[str, Weight]
 """By what stood behind the program."""
+NET_ERROR = 0.03
+"""How far the net figure of a first request may be from the difference between two real ones."""
 
 
 def main() -> int:
@@ -61,10 +75,15 @@ def main() -> int:
             print(f"{program.package} is not installed and left out", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="ullage-") as scratch:
         servers = list(write_servers(folder, Path(scratch)))
-        rows = {program.name: measure(program, servers, Path(scratch)) for program in there}
+        homes = {program.name: Path(tempfile.mkdtemp(dir=scratch)) for program in there}
+        rows = {program.name: measure(program, servers, homes[program.name]) for program in there}
+        nets = {
+            program.name: NetFigure(said_to_save(homes[program.name], program), saved(rows[program.name]))
+            for program in there
+        }
     tools = sum(len(catalogue["tools"]) for catalogue in map(read, (folder / name for name in CATALOGUES.values())))
     report(rows, tools, {program.name: program.version for program in there})
-    return conclude(rows, tools)
+    return conclude(rows, nets, tools)
 
 
 def eager(program: Program) -> Program:
@@ -90,14 +109,33 @@ def read(path: Path) -> Object:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def measure(program: Program, servers: Sequence[Entry], scratch: Path) -> Row:
+def measure(program: Program, servers: Sequence[Entry], home: Path) -> Row:
     print(f"running {program.name} …", file=sys.stderr)
-    home = Path(tempfile.mkdtemp(dir=scratch))
     return {
         "no servers": first_request(program, home / "none", []),
         "directly": first_request(program, home / "directly", servers),
         "behind Ullage": first_request(program, home / "ullage", [behind_ullage(servers, home)]),
     }
+
+
+def said_to_save(home: Path, program: Program) -> int:
+    """The net figure of a first request, as a reply of find_tool has it for this client."""
+    arguments = json.dumps({"tool_description": "create an issue"})
+    name = program.name.split(",")[0].lower().replace(" ", "-")
+    asked = [
+        *ULLAGE,
+        "call",
+        "find_tool",
+        arguments,
+        "--json",
+        "--include",
+        str(home / "servers.json"),
+        "--client",
+        name,
+    ]
+    environment = {"HOME": str(home / "kept"), "PATH": os.environ["PATH"]}
+    done = subprocess.run(asked, env=environment, cwd=home, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["_meta"]["dev.ullage/savings"]["first_request"]["net_tokens"]
 
 
 def behind_ullage(servers: Sequence[Entry], home: Path) -> Entry:
@@ -141,7 +179,14 @@ def added(row: Row) -> Weight:
     return Weight(with_us.tools - without.tools, with_us.whole - without.whole)
 
 
-def conclude(rows: Mapping[str, Row], tools: int) -> int:
+def saved(row: Row) -> int:
+    return row["directly"].whole - row["behind Ullage"].whole
+
+
+def conclude(rows: Mapping[str, Row], nets: Mapping[str, NetFigure], tools: int) -> int:
+    print("\ntokens that a first request saves: measured between two real ones, and by the net figure of find_tool")
+    for name, net in nets.items():
+        print(f"{name:38}{net.measured:>12,}{net.said:>12,}  {net.error:.1%} apart")
     missed = [
         f"MISSED {name}: Ullage adds {added(row).whole:,} tokens, over {MOST_ADDED:,}"
         for name, row in rows.items()
@@ -151,6 +196,11 @@ def conclude(rows: Mapping[str, Row], tools: int) -> int:
         f"MISSED {name}: the first request is larger with Ullage than with the servers themselves"
         for name, row in rows.items()
         if row["behind Ullage"].whole >= row["directly"].whole
+    ]
+    missed += [
+        f"MISSED {name}: the net figure is {net.error:.1%} from the measured difference, over {NET_ERROR:.0%}"
+        for name, net in nets.items()
+        if net.error > NET_ERROR
     ]
     print("\n" + "\n".join(missed))
     figures = {

@@ -17,8 +17,9 @@ from ullage.app.import_logs import import_logs
 from ullage.app.usage import five_hour_blocks
 from ullage.cli import main
 from ullage.ledger import Entry, usage_report
-from ullage.ledger.rows import write_entries
+from ullage.ledger.rows import KINDS, write_entries
 from ullage.models import shipped
+from ullage.status_line import _MODEL_KIND
 from ullage.store import Connection, Database
 from upstreams import settle_in
 
@@ -297,3 +298,7 @@ def test_blocks_are_written_as_csv_too(home: Path, capsys: pytest.CaptureFixture
     assert main(["usage", "--by", "block", "--csv", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
     (block,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert (block["client"], block["calls"]) == ("claude-code", "1")
+
+
+def test_status_line_knows_which_sums_are_of_model_calls():
+    assert KINDS[_MODEL_KIND] == "model"
