@@ -66,7 +66,7 @@ def test_a_giant_result_keeps_its_first_and_its_last_lines():
     assert head.endswith("\n")
     assert NUMBERED.endswith(tail)
     assert tail.startswith("this is line number")
-    assert "let go to make room" in gap
+    assert "removed to make room" in gap
     assert 300 < Scale().count(text) <= 500
     assert change.entries[3] is entries[3]
 
@@ -168,7 +168,7 @@ def test_a_result_with_pictures_is_left_whole_unless_they_may_go_too():
     assert clamp(entries, Scale(), 500) is None
     change = clamp(entries, Scale(), 500, last_resort=True)
     assert change is not None
-    assert " tokens and 1 image let go to make room" in result_of(change.entries[2])
+    assert " tokens and 1 image removed to make room" in result_of(change.entries[2])
     assert not any(isinstance(part, Media) for part in change.entries[2].message.parts[0].parts)  # type: ignore[union-attr]
 
 
@@ -178,7 +178,7 @@ def test_where_pictures_may_go_those_beside_a_few_words_go_too():
     )
     change = clamp(entries, Scale(), 500, last_resort=True)
     assert change is not None
-    assert result_of(change.entries[2]) == "see\n[… 2 images let go to make room …]"
+    assert result_of(change.entries[2]) == "see\n[… 2 images removed to make room …]"
     assert clamp(change.entries, Scale(), 15, last_resort=True) is None
 
 

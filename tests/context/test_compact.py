@@ -103,7 +103,7 @@ async def test_a_file_just_written_that_is_larger_than_the_window_loses_its_midd
     assert arguments["path"] == "src/new.py"
     assert arguments["content"].startswith("line 0 of the new module")
     assert arguments["content"].endswith("zebra3999 in it")
-    assert "let go to make room" in arguments["content"]
+    assert "removed to make room" in arguments["content"]
     assert [one.fate for one in prepared.dropped] == ["truncated"]
     assert any("zebra2000 " in str(record.message) for record in session.history(full=True))
 

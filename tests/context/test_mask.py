@@ -124,7 +124,7 @@ def test_small_results_and_short_errors_are_kept():
     assert change is not None
     first, second, third = change.entries[2].message.parts
     assert (first, second) == messages[2].parts[:2]
-    assert "let go" in str(third)
+    assert "removed" in str(third)
 
 
 def test_a_placeholder_is_never_masked_again():
@@ -141,10 +141,10 @@ def test_a_placeholder_names_the_call_its_size_and_how_to_get_it_back():
     assert with_recall is not None
     assert without is not None
     assert said(with_recall.entries[2]) == (
-        '[read(path="src/0.py") gave 725 tokens, let go to make room; recall("src/0.py") brings them back]'
+        '[read(path="src/0.py") gave 725 tokens, removed to make room; recall("src/0.py") brings them back]'
     )
     assert said(without.entries[2]) == (
-        '[read(path="src/0.py") gave 725 tokens, let go to make room; call it again if needed]'
+        '[read(path="src/0.py") gave 725 tokens, removed to make room; call it again if needed]'
     )
 
 
@@ -162,7 +162,7 @@ def test_pictures_go_with_their_result_and_are_named():
     entries = entries_of([user("go"), assistant(call("a"), call("b")), tool(shown), tool(both), *loop(4)])
     change = mask(entries, Scale(), limits(2_000), recalls=True)
     assert change is not None
-    assert said(change.entries[2]).endswith("gave 2 images, let go to make room; call it again if needed]")
+    assert said(change.entries[2]).endswith("gave 2 images, removed to make room; call it again if needed]")
     assert " gave 1 tokens and 1 image, " in said(change.entries[3])
 
 
@@ -205,7 +205,7 @@ def test_masking_works_on_messages_as_their_provider_writes_them(format: Format)
     assert len(places) == 3
     for place in places:
         written = dumps(change.entries[place].native, ensure_ascii=False)
-        assert "let go to make room" in written
+        assert "removed to make room" in written
         assert "line of what" not in written
         assert read_message(change.entries[place].native, format) == change.entries[place].message
 

@@ -46,7 +46,7 @@ def test_what_is_masked_leaves_its_identifiers_behind_the_last_placeholder():
     *others, last = [body for body in bodies(note(before, after)) if is_marked(body)]
     assert len(others) > 1
     assert not any(COMMIT in body for body in others)
-    assert last.index(COMMIT) > last.index("let go to make room")
+    assert last.index(COMMIT) > last.index("removed to make room")
 
 
 def test_an_identifier_that_still_stands_somewhere_is_not_repeated():

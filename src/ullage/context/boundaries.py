@@ -377,7 +377,7 @@ Bridge = Callable[[Side], Entry]
 """Makes a short message of that side."""
 _ACROSS: dict[Side, Side] = {"user": "assistant", "assistant": "user"}
 _ASSISTANTS = "Understood. I go on from there."
-_USERS = "[Messages that stood here were let go to make room. Go on.]"
+_USERS = "[Messages were removed here to make room. Go on.]"
 
 
 def bridges(scale: Remake) -> Bridge:

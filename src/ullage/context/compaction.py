@@ -282,7 +282,7 @@ class Teller:
 
     def _receipt(self, messages: int) -> str:
         how = "; recall(query) finds them" if self.recalls else ""
-        return f"{messages} messages let go, generation {self.generation}{how}"
+        return f"{messages} messages removed, generation {self.generation}{how}"
 
     async def _summary(
         self, head: Sequence[Entry], earlier: Carried | None, room: int
@@ -465,7 +465,7 @@ class _Work:
     def _hopeless(self) -> str:
         return (
             f"the system prompt and the tools alone weigh {self.limits.fixed:,} tokens, and the threshold is "
-            f"{self.limits.soft:,}: nothing is let go before the window is full"
+            f"{self.limits.soft:,}: nothing is removed before the window is full"
         )
 
     async def _noted(self, before: tuple[Entry, ...], work: Compaction) -> Compaction:

@@ -324,7 +324,7 @@ class Keeping:
         there = [entry for entry in before if not (entry.record is None and id(entry.native) in self._made)]
         snapshot = self._session.records[: len(there)]
         if [record.id for record in snapshot] != [entry.record for entry in there]:
-            raise SessionChanged(f"somebody else has let go of messages in `{self._session.path}` meanwhile")
+            raise SessionChanged(f"another process compacted `{self._session.path}` meanwhile")
         same = {id(entry): record for entry, record in zip(there, snapshot, strict=True)}
         values = [
             same.get(id(entry))

@@ -263,7 +263,9 @@ def _leads(message: Message) -> bool:
     return ToolCall in kinds or (Thinking in kinds and kinds <= {Thinking, Unknown})
 
 
-_MARK = "let go to make room"
+_MARK = "removed to make room"
+_MARKED = re.compile("(?:removed|let go) to make room")
+"""The mark, and the wording that older sessions contain."""
 _LONGEST = 1_000
 """Characters that a placeholder never has."""
 _VALUE, _ARGUMENTS, _QUERY = 60, 160, 80
@@ -281,7 +283,7 @@ _FRAME, _FRAMED = 600, 50_000
 """Most characters around such elements, and most of the whole text: a file that contains one somewhere does not
 count."""
 _GAP = re.compile(r"\[… ([\d,]+) tokens ")
-_WHOLE_GAP = re.compile(rf"\[… [^\n]*?{_MARK}[^\n]* …\]")
+_WHOLE_GAP = re.compile(rf"\[… [^\n]*?{_MARKED.pattern}[^\n]* …\]")
 
 
 def placeholder(call: Call, tokens: int, parts: Sequence[Part], *, recalls: bool) -> str:
@@ -292,12 +294,12 @@ def placeholder(call: Call, tokens: int, parts: Sequence[Part], *, recalls: bool
 
 def is_placeholder(text: str) -> bool:
     """Return whether a text is only a placeholder, possibly with a note."""
-    return text.startswith("[") and _MARK in text[:_LONGEST].partition("\n")[0]
+    return text.startswith("[") and _MARKED.search(text[:_LONGEST].partition("\n")[0]) is not None
 
 
 def is_marked(text: str) -> bool:
     """Return whether part of a text was dropped."""
-    return _MARK in text
+    return _MARKED.search(text) is not None
 
 
 def gap(tokens: int, parts: Sequence[Part], query: str | None) -> str:

@@ -173,13 +173,13 @@ def test_a_budget_for_nothing_is_said_to_be_one(tmp_path: Path):
 def test_what_is_still_before_the_model_is_not_recalled(tmp_path: Path):
     session = compacted(tmp_path / "s.jsonl", last=3)
     assert {passage.message for passage in recall(session, "src/ferry.py", room=9_000).passages} == {2, 3}
-    assert recall(session, "customs").text == "-- nothing that was let go has these words"
+    assert recall(session, "customs").text == "-- nothing that was removed has these words"
 
 
 def test_as_long_as_nothing_was_let_go_it_says_so(tmp_path: Path):
     session = opened(tmp_path / "s.jsonl", format=Format.ANTHROPIC)
     session.append(CONVERSATION)
-    assert recall(session, "ORD-20817").text == "-- nothing was let go yet: the whole conversation is still before you"
+    assert recall(session, "ORD-20817").text == "-- nothing was removed yet: the whole conversation is still before you"
 
 
 def test_what_is_let_go_later_is_found_too_and_what_comes_back_is_not(tmp_path: Path):
@@ -193,7 +193,7 @@ def test_what_is_let_go_later_is_found_too_and_what_comes_back_is_not(tmp_path: 
     session.restore(1)
     assert recall(session, "customs").found == 0
     session.restore(0)
-    assert recall(session, "ferry_77").text.startswith("-- nothing was let go yet")
+    assert recall(session, "ferry_77").text.startswith("-- nothing was removed yet")
 
 
 def test_a_masked_result_is_found_by_what_its_call_asked_for(tmp_path: Path):
@@ -311,7 +311,7 @@ async def test_recall_is_a_tool_that_is_always_there(tmp_path: Path):
     used = RecallSource(compacted(tmp_path / "s.jsonl"), tokens)
     assert await fresh.tools() == await used.tools()
     await check_source(used, Call(tool="recall", arguments={"query": "x"}))
-    assert (await ask(fresh, query="ORD-20817")).startswith("-- nothing was let go yet")
+    assert (await ask(fresh, query="ORD-20817")).startswith("-- nothing was removed yet")
     assert "held at customs" in await ask(used, query="ORD-20817")
     assert tokens(await ask(used, query="src/ferry.py", max_tokens=300)) <= 300
     assert await ask(used, query="ORD-20817", skip=2) == "-- there are only 2 passages"

@@ -170,7 +170,7 @@ def test_without_an_archive_the_originals_are_gone_and_the_record_says_so(tmp_pa
     assert texts(session.history(full=True)) == texts(session.records)
     verified = session.verify()
     assert verified.ok
-    assert verified.notes == ("what generation 1 let go was not kept",)
+    assert verified.notes == ("what generation 1 removed was not archived",)
     assert session.generations() == (made,)
     with pytest.raises(InvalidArguments, match="no archive leads to generation 0"):
         session.restore(0)

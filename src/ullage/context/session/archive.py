@@ -339,7 +339,9 @@ def verified(sifted: Sifted, unwound: Unwound, fault: Callable[[Archive], str | 
         originals=len(numbers),
         generations=len(unwound.undone),
         faults=faults,
-        notes=() if missing is None or missing.archive else (f"what generation {missing.number} let go was not kept",),
+        notes=()
+        if missing is None or missing.archive
+        else (f"what generation {missing.number} removed was not archived",),
     )
 
 

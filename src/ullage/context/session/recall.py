@@ -214,7 +214,7 @@ class Recalled:
 
 def nothing(room: int, count: Callable[[str], int]) -> Recalled:
     """Reply if nothing has been dropped."""
-    text = "-- nothing was let go yet: the whole conversation is still before you"
+    text = "-- nothing was removed yet: the whole conversation is still before you"
     return Recalled(text=_within(text, room, count), passages=(), found=0)
 
 
@@ -258,7 +258,7 @@ def _within(text: str, room: int, count: Callable[[str], int]) -> str:
 
 def _footer(shown: int, found: int, skip: int) -> str:
     if not found:
-        return "-- nothing that was let go has these words"
+        return "-- nothing that was removed has these words"
     if skip >= found:
         return f"-- there are only {found} passages"
     return f"-- {shown} of {found} passages" + (f"; skip={shown} shows more" if shown < found else "")
@@ -297,7 +297,7 @@ _LIMIT = 200
 """Most passages of a reply."""
 RECALL = Tool(
     name="recall",
-    description="Search earlier messages and tool results that were let go to make room; replies with them word for "
+    description="Search earlier messages and tool results that were removed to make room; replies with them word for "
     "word. An id or a path finds them best.",
     input_schema={
         "type": "object",
