@@ -464,7 +464,7 @@ async def test_where_another_lets_go_of_the_same_meanwhile_nothing_is_lost(tmp_p
     made.summarizer = Meanwhile()
     prepared = await made.prepare()
     assert prepared.compacted
-    assert "another process" in str(prepared.warning)
+    assert "somebody else" in str(prepared.warning)
     again = await made.prepare()
     assert list(again.messages) == [record.message for record in Session.open(path).records]
     assert [record.message for record in Session.open(path).history(full=True)] == messages

@@ -153,7 +153,7 @@ def test_a_placeholder_counts_what_was_clamped_before():
     entries = entries_of([user("go"), *loop(1, clamped), *loop(5)])
     change = mask(entries, Scale(), limits(2_000))
     assert change is not None
-    assert "gave 11,460 tokens" in said(change.entries[2])
+    assert "gave 11,461 tokens" in said(change.entries[2])
 
 
 def test_pictures_go_with_their_result_and_are_named():

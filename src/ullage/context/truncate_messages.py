@@ -314,8 +314,11 @@ class _Clamping:
         # A provider may weigh a text at more than its own tokens, for example because of escapes.
         room = most * sum(sizes) // max(1, entry.weight.tokens, sum(sizes))
         made = self.clamped(entry, answers, water_level(sizes, room))
-        if made.weight.tokens > most and made is not entry:
-            made = self.clamped(entry, answers, water_level(sizes, room * most // made.weight.tokens))
+        for _ in range(_TRIES):
+            if made.weight.tokens <= most or made is entry:
+                break
+            room = room * most // made.weight.tokens
+            made = self.clamped(entry, answers, water_level(sizes, room))
         return made
 
     def clamped(self, entry: Entry, answers: Sequence[Answered], most: int) -> Entry:
