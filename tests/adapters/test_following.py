@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ullage.adapters.history_sync import Following, Mirrored, Shown, untouched
+from ullage.adapters.history_sync import Following, Mirrored, Shown, find_unchanged_origin
 from ullage.context import Context, Options, Session
 from ullage.errors import InvalidArguments
 from ullage.messages import Format, Message, Text, ToolCall, ToolResult
@@ -52,7 +52,7 @@ class Turns:
         return Mirrored(role=role, parts=parts, origin=turn, pieces=len(turn.texts), own=(text,), whole=parts)
 
     def write(self, natives: Sequence[object]) -> object:
-        if (same := untouched(natives)) is not None:
+        if (same := find_unchanged_origin(natives)) is not None:
             return same
         pieces = [one for one in natives if isinstance(one, Message)]
         origin = pieces[0].origin if isinstance(pieces[0], Mirrored) else Turn(pieces[0].role, ())

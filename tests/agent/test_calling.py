@@ -3,7 +3,7 @@ import json
 import anyio
 import pytest
 
-from ullage.agent.tool_calls import Calls, Offered, Returned, carried, unanswered, with_own_ids
+from ullage.agent.tool_calls import Calls, Offered, Returned, find_unanswered_calls, make_sendable, with_own_ids
 from ullage.errors import InvalidArguments
 from ullage.messages import Media, Message, Text, ToolCall, ToolResult
 from ullage.testing import FakeSource
@@ -144,7 +144,7 @@ def test_every_call_of_an_answer_gets_an_id_of_its_own():
 
 def test_arguments_that_are_no_object_are_carried_back_in_one():
     said = Message(role="assistant", parts=(Text("a"), call("quick", '{"x": '), call("quick", '{"x": 1}', "2")))
-    _, broken, whole = carried(said).parts
+    _, broken, whole = make_sendable(said).parts
     assert isinstance(broken, ToolCall)
     assert json.loads(broken.arguments) == {"malformed": '{"x": '}
     assert whole is said.parts[2]
@@ -152,6 +152,6 @@ def test_arguments_that_are_no_object_are_carried_back_in_one():
 
 def test_a_history_is_unanswered_where_it_ends_with_calls():
     asked = Message(role="assistant", parts=(Text("a"), call("quick")))
-    assert unanswered((asked,)) == (call("quick"),)
-    assert unanswered((asked, Message(role="tool", parts=()))) == ()
-    assert unanswered(()) == ()
+    assert find_unanswered_calls((asked,)) == (call("quick"),)
+    assert find_unanswered_calls((asked, Message(role="tool", parts=()))) == ()
+    assert find_unanswered_calls(()) == ()

@@ -12,7 +12,7 @@ from app.loopback import Loopback, loopback
 from approving import approve, main
 from cli.talks import answered, asked, chat, session, turns, words
 from delegate.policies import MODELS, POLICIES
-from ullage.cli.compact import planned, written
+from ullage.cli.compact import plan_compaction, write_remaining
 from ullage.cli.session_stats import all_in
 from ullage.clients import read_conversations
 from ullage.context import Options, Session, SessionChanged
@@ -150,13 +150,13 @@ def test_a_torn_session_is_mended_first(folder: Path, capsys: pytest.CaptureFixt
 def test_a_session_that_somebody_else_compacts_meanwhile_is_left_to_them(folder: Path):
     path = own(folder / "own.jsonl")
     (found,) = all_in("own.jsonl")
-    let_go = anyio.run(planned, found, Options(context_window=20_000), None)
+    let_go = anyio.run(plan_compaction, found, Options(context_window=20_000), None)
     with Session.open(path) as opened:
         records = opened.records
         opened.replace(0, len(records), records[2:], snapshot=records)
     before = path.read_bytes()
     with pytest.raises(SessionChanged):
-        written(let_go, path)
+        write_remaining(let_go, path)
     assert path.read_bytes() == before
 
 

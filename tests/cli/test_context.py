@@ -16,7 +16,7 @@ from inline_snapshot import snapshot
 from cli.talks import answered, asked, chat, compaction, result, session, turns, words
 from ullage.cli import main
 from ullage.cli.context import chart
-from ullage.cli.session_stats import Found, Piece, by_tool, calls_carried, losses, pieces, repeated, weigh
+from ullage.cli.session_stats import Found, Piece, by_tool, calls_carried, find_repeated_calls, losses, pieces, weigh
 from ullage.clients import Call, Compaction, Conversation, Turn
 from ullage.context import DEFAULTS
 from ullage.messages import Format, Message, Text
@@ -357,7 +357,7 @@ def piece(place: int, asked: str, *, standing: bool = True) -> Piece:
 
 def test_only_what_stands_in_the_window_is_there_twice():
     found = [piece(1, "a"), piece(2, "b"), piece(3, "a", standing=False), piece(4, "a"), piece(5, "a")]
-    ((last, times, tokens),) = repeated(found)
+    ((last, times, tokens),) = find_repeated_calls(found)
     assert (last.place, times, tokens) == (5, 3, 205)
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ullage.cli import main
-from ullage.cli.main import VERBS, _guarded
+from ullage.cli.main import VERBS, _run_verb
 from ullage.errors import Unavailable
 
 DEEP = ExceptionGroup("outer", [ExceptionGroup("inner", [ValueError("x"), Unavailable("the point")])])
@@ -33,13 +33,13 @@ def raising(error: BaseException):
 def test_what_went_wrong_is_said_without_what_it_was_wrapped_in(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
 ):
-    assert _guarded(raising(error), argparse.Namespace()) == code
+    assert _run_verb(raising(error), argparse.Namespace()) == code
     assert capsys.readouterr().err == ("error: the point\n" if code == 2 else "")
 
 
 def test_what_nobody_foresaw_is_not_hidden():
     with pytest.raises(ExceptionGroup):
-        _guarded(raising(ExceptionGroup("outer", [ValueError("x")])), argparse.Namespace())
+        _run_verb(raising(ExceptionGroup("outer", [ValueError("x")])), argparse.Namespace())
 
 
 def test_ctrl_c_while_a_verb_is_imported_leaves_no_trace(monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from ullage.cli import main
-from ullage.cli.find import explained, why_json, why_lines
+from ullage.cli.find import find_explanation, why_json, why_lines
 from ullage.gateway import Explained
 from ullage.search import Document, Field, Hit, Named, Reason, Why
 from upstreams import scripted, tool, write_toml
@@ -127,6 +127,6 @@ def test_words_are_told_as_they_stand_in_the_tool_and_those_that_give_nothing_ar
 
 def test_a_line_of_a_reply_is_known_by_the_longest_name_it_begins_with():
     found = {name: Explained(listed=name, hit=None) for name in ("hub__list", "hub__list_issues")}
-    assert explained("hub__list_issues(owner: string) — Lists", found) is found["hub__list_issues"]
-    assert explained("hub__list — Lists", found) is found["hub__list"]
-    assert explained("other", found) is None
+    assert find_explanation("hub__list_issues(owner: string) — Lists", found) is found["hub__list_issues"]
+    assert find_explanation("hub__list — Lists", found) is found["hub__list"]
+    assert find_explanation("other", found) is None

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.config.permissions import Lists, Permissions, folded, permissions_of, rules_for
+from ullage.config.permissions import Lists, Permissions, fold_server_name, permissions_of, rules_for
 from ullage.gateway import Rules
 
 pytestmark = pytest.mark.requirement("U:access")
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.requirement("U:access")
 def denying(rule: str, server: str = "gh") -> Rules:
     permissions = permissions_of(Lists({"permissions": {"deny": [rule]}}), [])
     assert permissions
-    return rules_for([folded(server)], permissions)
+    return rules_for([fold_server_name(server)], permissions)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_claude_code_denies_or_asks_about_stays_so(server: str, tool: str, 
     }
     permissions = permissions_of(Lists(document), [])
     assert permissions
-    assert rules_for([folded(server)], permissions).access(tool) == expected
+    assert rules_for([fold_server_name(server)], permissions).access(tool) == expected
 
 
 def test_a_name_with_brackets_is_no_pattern():
@@ -83,7 +83,7 @@ def test_a_rule_of_nothing_but_stars_takes_no_time():
 def test_a_server_is_found_under_any_of_its_names():
     rules = rules_for(["server", "__"], Permissions(ask=("mcp______drop",)))
     assert rules.access("drop") == "ask"
-    assert folded("\N{PANDA FACE}") == "__"
+    assert fold_server_name("\N{PANDA FACE}") == "__"
 
 
 def test_declined_servers_are_found_at_the_top_and_in_the_project():

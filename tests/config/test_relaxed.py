@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.config.client_configs import blanked, parse_relaxed
+from ullage.config.client_configs import blank_comments, parse_relaxed
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -32,7 +32,7 @@ def test_comments_and_trailing_commas_are_read_over(text: str, value: object):
 @given(JSON)
 def test_plain_json_is_left_as_it_is(value: object):
     text = json.dumps(value, indent=1)
-    assert blanked(text) == text
+    assert blank_comments(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a" 1}', "[1,,2]", "/* open", '"open', "[,]x"])

@@ -1,11 +1,13 @@
 import pytest
 
 from ullage.config import Search
-from ullage.config.loader import installed
+from ullage.config.loader import restrict_to_installed
 
 
 def test_an_encoder_that_is_not_installed_gives_way_to_the_table_and_that_is_said():
-    search, (issue,) = installed(Search(index="encoder", learn=False), ("onnxruntime", "ullage_encoder"), "/me/x.toml")
+    search, (issue,) = restrict_to_installed(
+        Search(index="encoder", learn=False), ("onnxruntime", "ullage_encoder"), "/me/x.toml"
+    )
     assert search == Search(index="static", learn=False)
     assert (issue.severity, issue.key) == ("problem", "search.index")
     assert issue.sentence() == (
@@ -23,4 +25,4 @@ def test_an_encoder_that_is_not_installed_gives_way_to_the_table_and_that_is_sai
     ],
 )
 def test_what_can_be_had_is_as_it_was_wanted(search: Search, lacking: tuple[str, ...]):
-    assert installed(search, lacking, "x") == (search, ())
+    assert restrict_to_installed(search, lacking, "x") == (search, ())

@@ -9,7 +9,7 @@ import pytest
 
 from approving import examine
 from ullage.config import Flags, Loaded, Places, Reload, Reloading, watch
-from ullage.config.config_file import changed, stamps_of
+from ullage.config.config_file import find_changed_files, stamps_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live")]
 
@@ -91,7 +91,7 @@ async def test_a_dance_that_ends_where_it_began_is_no_change_of_size_or_time(fil
     before = stamps_of([file])
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     # The time of the last change of status moved, which cannot be told from an edit that hides itself.
-    assert changed(before, stamps_of([file])) == {file}
+    assert find_changed_files(before, stamps_of([file])) == {file}
 
 
 async def test_a_file_that_never_rests_is_told_all_the_same(file: Path):

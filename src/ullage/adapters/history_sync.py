@@ -16,7 +16,7 @@ from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.messages import Message, Part
 from ullage.models import Usage
 
-__all__ = ["Begin", "Conversion", "Following", "Mirrored", "Shown", "begins", "load", "untouched"]
+__all__ = ["Begin", "Conversion", "Following", "Mirrored", "Shown", "begins", "find_unchanged_origin", "load"]
 
 Begin = Callable[[], Context]
 """Makes the context of a new conversation. The context must not have a session, since the framework stores the
@@ -95,7 +95,7 @@ class _Followed:
         return [given for _, given in self._written.values()]
 
 
-def untouched(natives: Sequence[object]) -> object | None:
+def find_unchanged_origin(natives: Sequence[object]) -> object | None:
     """Return the origin if these are all its pieces, unchanged; otherwise None."""
     pieces = [one for one in natives if isinstance(one, Mirrored)]
     is_whole = bool(pieces) and len(pieces) == pieces[0].pieces and all(one.parts is one.whole for one in pieces)
@@ -123,7 +123,7 @@ class Following:
     ) -> tuple[list[object], Prepared]:
         """Return the history to send and its status. `tell` can set the system prompt and the tools of the context
         first."""
-        followed = self._found(history)
+        followed = self._take_followed(history)
         tell(followed.context)
         known = followed.known(history)
         for place, shown in enumerate(map(self.conversion.read, history[known:])):
@@ -140,7 +140,7 @@ class Following:
             self._followed = [*self._followed, followed][-_FOLLOWED:]
         return list(given), prepared
 
-    def _found(self, history: Sequence[object]) -> _Followed:
+    def _take_followed(self, history: Sequence[object]) -> _Followed:
         """Return the conversation with most messages in common, removed from the list until `prepare` has finished, or
         a new one."""
         with self._lock:

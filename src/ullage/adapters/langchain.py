@@ -22,7 +22,7 @@ from ullage.messages import Media, Message, Part, Role, Text, Thinking, ToolCall
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from .history_sync import Begin, Following, Mirrored, Shown, load, untouched
+from .history_sync import Begin, Following, Mirrored, Shown, find_unchanged_origin, load
 
 __all__ = ["ChatSummarizer", "context_middleware"]
 
@@ -106,7 +106,7 @@ class _Work:
 
     async def fitted(self, history: list[object], stream: Tell) -> dict[str, Any] | None:
         """Return the change of the agent's state if the history was compacted; otherwise None."""
-        given, prepared = await self.following.prepare(history, self._told)
+        given, prepared = await self.following.prepare(history, self._describe_request)
         for hear in (stream, self.tell):
             if hear is not None:
                 hear(prepared.event)
@@ -116,7 +116,7 @@ class _Work:
         everything = load("langgraph.graph.message", _EXTRA).REMOVE_ALL_MESSAGES
         return {"messages": [messages.RemoveMessage(id=everything), *given]}
 
-    def _told(self, context: Context) -> None:
+    def _describe_request(self, context: Context) -> None:
         if self._request is None:
             return
         context.instruct(None if self._request.system_message is None else str(self._request.system_message.text))
@@ -158,13 +158,13 @@ class _Conversion:
         return Shown(natives=(mirrored,), usage=_usage(said), pinned=pinned)
 
     def write(self, natives: Sequence[object]) -> object:
-        if (same := untouched(natives)) is not None:
+        if (same := find_unchanged_origin(natives)) is not None:
             return same
         message = cast("Message", natives[0])
-        return _rewritten(message) if isinstance(message, Mirrored) else _made(message)
+        return _rewrite_message(message) if isinstance(message, Mirrored) else _make_message(message)
 
 
-def _rewritten(message: Mirrored) -> object:
+def _rewrite_message(message: Mirrored) -> object:
     origin = cast("Any", message.origin)
     if message.role == "tool":
         return origin.model_copy(update={"content": _text(message)})
@@ -172,7 +172,7 @@ def _rewritten(message: Mirrored) -> object:
     return origin.model_copy(update={"content": _retold(origin.content, texts)})
 
 
-def _made(message: Message) -> object:
+def _make_message(message: Message) -> object:
     messages = load("langchain_core.messages", _EXTRA)
     kind = messages.AIMessage if message.role == "assistant" else messages.HumanMessage
     return kind(content=_text(message), id=str(uuid.uuid4()))

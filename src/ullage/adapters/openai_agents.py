@@ -80,7 +80,7 @@ class CompactingSession:
         """Return the compacted history. `limit` is passed to the inner session."""
         kept = list(await self.inner.get_items(limit))
         known = len(self._kept) if begins(kept, self._kept) else 0
-        return await self._fitted([*(self._given if known else ()), *kept[known:]], kept)
+        return await self._fit_items([*(self._given if known else ()), *kept[known:]], kept)
 
     async def add_items(self, items: list[Any]) -> None:
         """Append items to the inner session, uncompacted."""
@@ -100,10 +100,10 @@ class CompactingSession:
         items = list(sent.input)
         known = max(len(one) if begins(items, one) else 0 for one in (self._shown, self._given))
         kept = [*(self._kept if known else ()), *items[known:]]
-        given = await self._fitted(items, kept, lambda context: context.instruct(sent.instructions))
+        given = await self._fit_items(items, kept, lambda context: context.instruct(sent.instructions))
         return type(sent)(input=given, instructions=sent.instructions)
 
-    async def _fitted(
+    async def _fit_items(
         self, items: list[Any], kept: list[Any], tell: Callable[[Context], None] = lambda _: None
     ) -> list[Any]:
         def told(context: Context) -> None:

@@ -16,7 +16,7 @@ from ullage.messages import Media, Message, Part, Role, Text, Thinking, ToolCall
 from ullage.models import Usage
 from ullage.tool import JsonObject
 
-from .history_sync import Begin, Following, Mirrored, Shown, load, untouched
+from .history_sync import Begin, Following, Mirrored, Shown, find_unchanged_origin, load
 
 __all__ = ["ModelSummarizer", "context_capability", "history_processor"]
 
@@ -54,7 +54,7 @@ def history_processor(begin: Begin, *, tell: Callable[[JsonObject], None] | None
     following = Following(begin=begin, conversion=_Conversion())
 
     async def process(run: object, messages: list[Any]) -> list[Any]:
-        given, prepared = await following.prepare(messages, lambda context: _told(context, run, messages))
+        given, prepared = await following.prepare(messages, lambda context: _describe_run(context, run, messages))
         if tell is not None:
             tell(prepared.event)
         return given
@@ -84,7 +84,7 @@ class ModelSummarizer:
         )
 
 
-def _told(context: Context, run: object, messages: Sequence[Any]) -> None:
+def _describe_run(context: Context, run: object, messages: Sequence[Any]) -> None:
     context.instruct(messages[-1].instructions if messages and messages[-1].kind == "request" else None)
     if context.summarizer is None:
         context.summarizer = cast("Summarizer", ModelSummarizer(cast("Any", run).model))
@@ -101,18 +101,18 @@ class _Conversion:
         return Shown(natives=_pieces(message, runs), pinned=pinned)
 
     def write(self, natives: Sequence[object]) -> object:
-        if (same := untouched(natives)) is not None:
+        if (same := find_unchanged_origin(natives)) is not None:
             return same
         pieces = [one for one in natives if isinstance(one, Mirrored)]
-        return _rewritten(pieces) if pieces else _made(cast("Message", natives[0]))
+        return _rewrite_message(pieces) if pieces else _make_message(cast("Message", natives[0]))
 
 
-def _rewritten(pieces: Sequence[Mirrored]) -> object:
-    now = [_written(part, parts) for one in pieces for parts in [iter(one.parts)] for part in one.own]
+def _rewrite_message(pieces: Sequence[Mirrored]) -> object:
+    now = [_write_part(part, parts) for one in pieces for parts in [iter(one.parts)] for part in one.own]
     return replace(cast("Any", pieces[0].origin), parts=now)
 
 
-def _made(message: Message) -> object:
+def _make_message(message: Message) -> object:
     messages = load("pydantic_ai.messages", _EXTRA)
     text = "\n".join(map(_text, message.parts))
     if message.role == "assistant":
@@ -168,7 +168,7 @@ def _read(part: Any) -> Iterator[Part]:  # noqa: ANN401
         case "retry-prompt" if part.tool_name is not None:
             yield _result(part, str(part.content), is_error=True)
         case kind:
-            yield Unknown({"kind": kind, "content": _shown(part)})
+            yield Unknown({"kind": kind, "content": _text_of_value(part)})
 
 
 def _result(part: Any, text: str, *, is_error: bool) -> ToolResult:  # noqa: ANN401
@@ -189,7 +189,7 @@ def _content(content: Any) -> Part:  # noqa: ANN401
         return Media(kind=shape, media_type=media_type, data=content.base64)
     if kind.endswith("-url"):
         return Media(kind=shape, media_type=media_type, url=content.url)
-    return Unknown({"kind": kind, "content": _shown(content)})
+    return Unknown({"kind": kind, "content": _text_of_value(content)})
 
 
 def _shape(media_type: str) -> Literal["image", "audio", "video", "document"]:
@@ -200,12 +200,12 @@ def _shape(media_type: str) -> Literal["image", "audio", "video", "document"]:
             return "document"
 
 
-def _shown(value: object) -> str:
+def _text_of_value(value: object) -> str:
     """Return the value as text that can be weighed."""
     return json.dumps(getattr(value, "content", None) or repr(value), ensure_ascii=False, default=str)
 
 
-def _written(part: Any, parts: Iterator[Part]) -> Any:  # noqa: ANN401
+def _write_part(part: Any, parts: Iterator[Part]) -> Any:  # noqa: ANN401
     """Return a part with the current state of the neutral parts that were made of it."""
     read = tuple(_read(part))
     now = tuple(next(parts) for _ in read)

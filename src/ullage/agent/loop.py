@@ -38,9 +38,9 @@ from .tool_calls import (
     Said,
     Thought,
     Used,
-    carried,
     cut_off,
-    unanswered,
+    find_unanswered_calls,
+    make_sendable,
     with_own_ids,
 )
 
@@ -140,7 +140,7 @@ class _Run:
 
     async def events(self, prompt: str | Message | None) -> AsyncGenerator[Event, None]:
         # Calls that an interrupted run left without results get a result that says so.
-        left = unanswered(cast("tuple[Message, ...]", self.context.messages))
+        left = find_unanswered_calls(cast("tuple[Message, ...]", self.context.messages))
         if left:
             self.context.add(Message(role="tool", parts=tuple(map(cut_off, left))))
         if prompt is not None:
@@ -167,12 +167,12 @@ class _Run:
         """Make one call of the model and run the tools that it asks for."""
         offering = await self.offered.now()
         self.context.offer(offering.natives)
-        async with aclosing(self._asked(offering)) as events:
+        async with aclosing(self._ask_model(offering)) as events:
             async for event in events:
                 yield event
         outcome = self._answered
         message = with_own_ids(self._carried_back(outcome), self.new_id)
-        self.context.observe(usage=self._usage(outcome), answer=[carried(message)] if message.parts else [])
+        self.context.observe(usage=self._usage(outcome), answer=[make_sendable(message)] if message.parts else [])
         work = Calls(
             calls=tuple(part for part in message.parts if isinstance(part, ToolCall)),
             offering=offering,
@@ -189,7 +189,7 @@ class _Run:
                 warnings=outcome.warnings,
             )
             yield used
-            async with aclosing(_returned(work)) as events:
+            async with aclosing(_run_calls(work)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -197,13 +197,13 @@ class _Run:
             if work.calls:
                 self.context.add(work.message)
 
-    async def _asked(self, offering: Offering) -> AsyncGenerator[Event, None]:
+    async def _ask_model(self, offering: Offering) -> AsyncGenerator[Event, None]:
         """Call the model. If the request is too long for its real window, learn that window and call once more."""
         for is_last in (False, True):
             prepared = await self.context.prepare()
             yield ContextStatus(cast("JsonObject", prepared.event["context"]))
             try:
-                async with aclosing(self._told(prepared, offering)) as events:
+                async with aclosing(self._stream_answer(prepared, offering)) as events:
                     async for event in events:
                         yield event
             except (ProviderFailed, TooLong) as failed:
@@ -213,7 +213,7 @@ class _Run:
             else:
                 return
 
-    async def _told(self, prepared: Prepared, offering: Offering) -> AsyncGenerator[Event, None]:
+    async def _stream_answer(self, prepared: Prepared, offering: Offering) -> AsyncGenerator[Event, None]:
         """Stream the answer."""
         ask, told = self._put(prepared, offering), list[str]()
         async with running(partial(self.delegate.run, ask)) as work:
@@ -276,7 +276,7 @@ class _Run:
         return End(reason=reason, text=text, steps=steps)
 
 
-async def _returned(work: Calls) -> AsyncGenerator[Event, None]:
+async def _run_calls(work: Calls) -> AsyncGenerator[Event, None]:
     for call in work.calls:
         yield Called(id=call.id or "", tool=work.offering.name_of(call.name), arguments=call.arguments)
     async with running(work.run) as returning:

@@ -47,11 +47,11 @@ __all__ = [
     "Thought",
     "Used",
     "acceptable_names",
-    "carried",
     "cut_off",
+    "find_unanswered_calls",
+    "make_sendable",
     "parts_of",
     "text_in",
-    "unanswered",
     "with_own_ids",
 ]
 
@@ -411,7 +411,7 @@ def cut_off(call: ToolCall) -> ToolResult:
     return _result(call, (Text(_CUT),), is_error=True)
 
 
-def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+def find_unanswered_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
     """Return the calls that a history ends with."""
     last = messages[-1].parts if messages and messages[-1].role == "assistant" else ()
     return tuple(part for part in last if isinstance(part, ToolCall))
@@ -431,13 +431,13 @@ def _with_own_id(part: Part, seen: set[str], new_id: Callable[[], str]) -> Part:
     return part if identity == part.id else replace(part, id=identity)
 
 
-def carried(message: Message) -> Message:
+def make_sendable(message: Message) -> Message:
     """Return an answer that can be sent back. Arguments that are not a JSON object would make the provider refuse every
     later request; they are wrapped in an object as text."""
-    return replace(message, parts=tuple(_carried(part) for part in message.parts))
+    return replace(message, parts=tuple(_make_part_sendable(part) for part in message.parts))
 
 
-def _carried(part: Part) -> Part:
+def _make_part_sendable(part: Part) -> Part:
     if not isinstance(part, ToolCall):
         return part
     try:

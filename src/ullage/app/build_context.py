@@ -143,13 +143,13 @@ class Context(Unbound):
             tools=tools,
             options=given,
             session=opened,
-            summarizer=_named(summarizer, caller),
+            summarizer=_summarizer_for_name(summarizer, caller),
             recorder=recorder,
             caller=caller,
         )
 
 
-def _named(given: SummarizerGiven, caller: Caller | None) -> SummarizerGiven:
+def _summarizer_for_name(given: SummarizerGiven, caller: Caller | None) -> SummarizerGiven:
     """Return a summarizer for a model's name; anything else is returned as given.
 
     The modules that call models are imported only here.

@@ -80,7 +80,7 @@ __all__ = [
     "open_delegate",
     "policy_shown",
     "purse_of",
-    "rebuilt",
+    "rebuild_delegate",
     "with_model",
 ]
 
@@ -282,7 +282,9 @@ def build(
     )
 
 
-def rebuilt(delegate: Delegate, settings: Settings, environment: Mapping[str, str], recorder: Recorder) -> Delegate:
+def rebuild_delegate(
+    delegate: Delegate, settings: Settings, environment: Mapping[str, str], recorder: Recorder
+) -> Delegate:
     """Build a delegate for changed settings; it keeps the providers' cooldowns and known API dialects."""
     return replace(
         delegate,

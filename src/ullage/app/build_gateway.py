@@ -88,8 +88,8 @@ from .build_sources import (
     Retrieving,
     Servers,
     Work,
-    guarded,
     look_at,
+    run_guarded,
 )
 from .count_text import counting_in_worker, meter
 from .delegate_sources import DELEGATED, Delegating, Handing
@@ -799,7 +799,7 @@ class _Ground:
 
 def _build(loaded: Loaded, ground: _Ground, tasks: TaskGroup) -> Gateway:
     def spawn(work: Work) -> None:
-        tasks.start_soon(guarded, work)
+        tasks.start_soon(run_guarded, work)
 
     host, database = ground.host, ground.database
     catalogue = Catalogue(

@@ -49,8 +49,8 @@ __all__ = [
     "Retrieving",
     "Servers",
     "Work",
-    "guarded",
     "look_at",
+    "run_guarded",
 ]
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ QUIET = 0.5
 Work = Callable[[], Awaitable[None]]
 
 
-async def guarded(work: Work) -> None:
+async def run_guarded(work: Work) -> None:
     """Run background work; log any exception instead of raising it."""
     try:
         await work()
@@ -90,20 +90,20 @@ class LateDatabase(ToolSource):
         return Listing(tools_of(dialect, about), revision=f"1 {dialect} {about}")
 
     async def call(self, call: Call) -> Reply:
-        return await (await self._opened()).call(call)
+        return await (await self._open_source()).call(call)
 
     async def resources(self) -> tuple[JsonObject, ...]:
-        return await (await self._opened()).resources()
+        return await (await self._open_source()).resources()
 
     async def templates(self) -> tuple[JsonObject, ...]:
-        return await (await self._opened()).templates()
+        return await (await self._open_source()).templates()
 
     async def read(self, read: Read) -> Contents:
-        return await (await self._opened()).read(read)
+        return await (await self._open_source()).read(read)
 
     async def warnings(self) -> tuple[str, ...]:
         """Return warnings for the user about this database; raises where it cannot be queried."""
-        source = await self._opened()
+        source = await self._open_source()
         await source.engine.ask(_simplest(source.engine.dialect, self.settings.limits.seconds))
         return await source.warnings()
 
@@ -112,7 +112,7 @@ class LateDatabase(ToolSource):
             await self._source.close()
             self._source = None
 
-    async def _opened(self) -> "SqlSource":
+    async def _open_source(self) -> "SqlSource":
         if self._source is None:
             self._lock = self._lock or anyio.Lock()
             async with self._lock:
@@ -145,9 +145,9 @@ class Databases:
 
     def arranged(self, settings: Settings) -> dict[str, LateDatabase]:
         """Return the settings' databases, reusing the unchanged ones. Nothing changes until `take`."""
-        return {database.name: self._refitted(database, settings) for database in settings.databases}
+        return {database.name: self._reuse_or_make(database, settings) for database in settings.databases}
 
-    def _refitted(self, database: DatabaseSettings, settings: Settings) -> LateDatabase:
+    def _reuse_or_make(self, database: DatabaseSettings, settings: Settings) -> LateDatabase:
         known = self._late.get(database.name)
         if known is not None and (
             replace(known.settings, default=database.default, came_from=database.came_from) == database
@@ -276,15 +276,15 @@ class LateFolders(ToolSource):
     _source: "RetrieveSource | None" = None
 
     async def tools(self) -> Listing:
-        return await self._opened().tools()
+        return await self._open_source().tools()
 
     async def call(self, call: Call) -> Reply:
-        return await self._opened().call(call)
+        return await self._open_source().call(call)
 
     async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
-        return await self._opened().passages(handles, caller, max_tokens)
+        return await self._open_source().passages(handles, caller, max_tokens)
 
-    def _opened(self) -> "RetrieveSource":
+    def _open_source(self) -> "RetrieveSource":
         if self._source is None:
             # Imported late: loading takes a while, and most gateways search no folders.
             from ullage.retrieve import FolderRetriever, RetrieveSettings, RetrieveSource
@@ -313,9 +313,9 @@ class Retrieving:
 
     def arranged(self, settings: Settings) -> dict[str, LateFolders]:
         """Return the settings' collections, reusing the unchanged ones. Nothing changes until `take`."""
-        return {one.name: self._refitted(one) for one in settings.retrieves}
+        return {one.name: self._reuse_or_make(one) for one in settings.retrieves}
 
-    def _refitted(self, folders: Folders) -> LateFolders:
+    def _reuse_or_make(self, folders: Folders) -> LateFolders:
         known = self._late.get(folders.name)
         if known is not None and known.settings == folders:
             return known
@@ -347,7 +347,7 @@ class HeldTables:
         self._worker: TableWorker | None = None
 
     async def tables(self, sql: str) -> frozenset[str]:
-        return frozenset((await anyio.to_thread.run_sync(_judged, sql)).tables)
+        return frozenset((await anyio.to_thread.run_sync(_judge_sqlite, sql)).tables)
 
     async def ask(
         self,
@@ -358,7 +358,7 @@ class HeldTables:
         *,
         beside: "Mapping[str, tuple[Sequence[str], Iterable[Row]]] | None" = None,
     ) -> "tuple[Sequence[str], Sequence[Row], bool]":
-        statement = (await anyio.to_thread.run_sync(_judged, sql)).sql
+        statement = (await anyio.to_thread.run_sync(_judge_sqlite, sql)).sql
         # The time limit is for the statement alone: reading the stored rows does not count.
         held = [await anyio.to_thread.run_sync(list["Row"], rows)]
         others = dict[str, tuple[Sequence[str], Sequence["Row"]]]()
@@ -394,7 +394,7 @@ def _worker() -> "TableWorker":
     return TableWorker()
 
 
-def _judged(sql: str) -> "Statement":
+def _judge_sqlite(sql: str) -> "Statement":
     # Imported late: loading the parser takes a while, and most results are never queried in SQL.
     from ullage.sql.guard import judge
 
@@ -450,7 +450,7 @@ class Servers:
 
     def arranged(self, wanted: Mapping[str, Server]) -> dict[str, Behind]:
         """Return these servers' objects, reusing the unchanged ones. Nothing changes until `take`."""
-        return {name: self._refitted(server) for name, server in wanted.items()}
+        return {name: self._reuse_or_make(server) for name, server in wanted.items()}
 
     def members(self, arranged: Mapping[str, Behind], wanted: Mapping[str, Server]) -> list[Member]:
         return [_member(server, arranged[name]) for name, server in wanted.items()]
@@ -469,7 +469,7 @@ class Servers:
         if all(server.name != left.name for server in settings().servers):
             await self.catalogue.forget(left)
 
-    def _refitted(self, server: Server) -> Behind:
+    def _reuse_or_make(self, server: Server) -> Behind:
         known = self._behind.get(server.name)
         supervised = self.host.source(server)
         if known is not None and ((known.kept.server.key, known.kept.server.shared) == (server.key, server.shared)):

@@ -73,9 +73,9 @@ class Handing:
     async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
         """Return the handles' texts in this order."""
         parts = [partial(self._text, handle, caller) for handle in handles]
-        return await self._shared(parts, caller, max_tokens)
+        return await self._share_budget(parts, caller, max_tokens)
 
-    async def _shared(self, parts: Sequence[Callable[[int], Awaitable[str]]], caller: Caller, budget: int) -> str:
+    async def _share_budget(self, parts: Sequence[Callable[[int], Awaitable[str]]], caller: Caller, budget: int) -> str:
         """Return the parts' texts. Each part gets an equal share of the budget that the parts before it left."""
         texts, left = list[str](), budget
         for number, part in enumerate(parts):
@@ -93,7 +93,7 @@ class Handing:
                 return await found.passages((handle,), caller, budget)
         opened = await self.vault.aside(lambda: self.vault.open(handle, caller.principal))
         pages = [partial(self._page, handle, start, caller) for start in _starts(opened.shapes)]
-        return await self._shared(pages, caller, budget)
+        return await self._share_budget(pages, caller, budget)
 
     async def _page(self, handle: str, start: int, caller: Caller, budget: int) -> str:
         from ullage.gateway import ResultReader
@@ -151,7 +151,7 @@ class Delegating(ToolSource):
         return Listing(TOOLS, revision="1")
 
     async def call(self, call: Call) -> Reply:
-        source = await self._opened()
+        source = await self._open_source()
         try:
             return await source.call(call)
         finally:
@@ -173,7 +173,7 @@ class Delegating(ToolSource):
             await self._client.aclose()
             self._client = None
 
-    async def _opened(self) -> "DelegateSource":
+    async def _open_source(self) -> "DelegateSource":
         self._lock = self._lock or anyio.Lock()
         async with self._lock:
             settings = self.settings()
@@ -188,11 +188,11 @@ class Delegating(ToolSource):
 
         from ullage.delegate import DelegateSource, load_detector
 
-        from .build_delegate import KeptAnswers, build, purse_of, rebuilt
+        from .build_delegate import KeptAnswers, build, purse_of, rebuild_delegate
 
         files = self._files(settings)
         if self._source is not None:
-            delegate = rebuilt(self._source.delegate, settings, self.environment, self.recorder)
+            delegate = rebuild_delegate(self._source.delegate, settings, self.environment, self.recorder)
             return replace(self._source, delegate=delegate, files=files)
         self._client = httpx2.AsyncClient()
         purse = purse_of(self.database, self.settings)

@@ -82,10 +82,10 @@ class CallPrices:
             return None
         key = (call.model, int(call.time // 86_400))
         if key not in self._rates:
-            self._rates[key] = self._found(call.model, datetime.fromtimestamp(call.time, UTC))
+            self._rates[key] = self._find_price(call.model, datetime.fromtimestamp(call.time, UTC))
         return self._rates[key]
 
-    def _found(self, model: str, when: datetime) -> tuple[int, int, int, int] | None:
+    def _find_price(self, model: str, when: datetime) -> tuple[int, int, int, int] | None:
         match = self.models.get(model)
         price = None if match is None else price_of(match, when=when)
         if match is None or price is None or price.input is None or price.output is None or price.currency != "USD":

@@ -146,7 +146,7 @@ def advise(usage: Usage, report: Report, span: Span) -> list[Advice]:
     """Return the three most valuable changes, best first."""
     found = [
         *_missed_caches(usage, span),
-        *_uninstalled(usage, span),
+        *_advise_install(usage, span),
         *_unused_tools(usage, span),
         *_large_results(usage, report, span),
     ]
@@ -175,7 +175,7 @@ def _missed_caches(usage: Usage, span: Span) -> list[Advice]:
     ]
 
 
-def _uninstalled(usage: Usage, span: Span) -> list[Advice]:
+def _advise_install(usage: Usage, span: Span) -> list[Advice]:
     """Find programs that send the definitions of their servers in every request."""
     from ullage.clients.configs import current_surroundings, read_clients
 

@@ -14,7 +14,7 @@ from ullage.gateway import META, NAMES
 from ullage.tool import Block, Call, Caller, Json, JsonObject, Reply
 
 from .input_files import is_watched_input, read_piped
-from .load_settings import add_flags, caller_of, read, say, typed, with_gateway
+from .load_settings import add_flags, caller_of, read, read_typed_line, say, with_gateway
 from .output import complain, emit, emit_json, how_many
 
 __all__ = ["arguments", "run"]
@@ -74,7 +74,7 @@ async def _ask(method: str, params: JsonObject) -> JsonObject:
     say(str(params.get("message", "")))
     if any(schema.get("type") != "boolean" for schema in properties.values()):
         raise ClientCannot("this form has more than boxes to tick", suggestion="use a client that can show it")
-    said = (await typed("yes or no? ")).strip().lower() in ("y", "yes")
+    said = (await read_typed_line("yes or no? ")).strip().lower() in ("y", "yes")
     return {"action": "accept" if said else "decline", "content": dict.fromkeys(properties, said)}
 
 
@@ -91,7 +91,7 @@ def _print(reply: Reply) -> None:
         complain(refusal, as_json=False)
         return
     for block in reply.content:
-        emit(_shown(block))
+        emit(_format_block(block))
     if not reply.content and reply.structured is not None:
         emit_json(reply.structured.value)
     meta = cast("Any", reply.meta.get(META))
@@ -114,7 +114,7 @@ def _refusal(reply: Reply) -> UllageError | None:
         return None
 
 
-def _shown(block: Block) -> str:
+def _format_block(block: Block) -> str:
     if block.get("type") == "text":
         return str(block.get("text"))
     data = block.get("data")

@@ -41,9 +41,18 @@ from ullage.tool import Caller, Json
 
 from .input_files import STDIN
 from .output import columns, dim, emit, emit_json, how_many, say, yellow
-from .session_stats import Found, Weighed, add_flags, all_in, masked, named, weigh
+from .session_stats import Found, Weighed, add_flags, all_in, estimate_masking, named, weigh
 
-__all__ = ["LetGo", "Written", "arguments", "destination", "mended", "planned", "run", "written"]
+__all__ = [
+    "LetGo",
+    "Written",
+    "arguments",
+    "destination",
+    "plan_compaction",
+    "repair_session",
+    "run",
+    "write_remaining",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +91,7 @@ def destination(found: Found, output: Path | None) -> Path:
     return output
 
 
-def mended(found: Found, path: Path) -> Found:
+def repair_session(found: Found, path: Path) -> Found:
     """Return a session that is changed in place as it is after repairing damage from a crash."""
     if path != Path(found.file):
         return found
@@ -90,7 +99,9 @@ def mended(found: Found, path: Path) -> Found:
     return all_in(found.file)[-1]
 
 
-async def planned(found: Found, options: Options, model: str | None, *, summarizer: Summarizer | None = None) -> LetGo:
+async def plan_compaction(
+    found: Found, options: Options, model: str | None, *, summarizer: Summarizer | None = None
+) -> LetGo:
     """Return what would be dropped. Without a summarizer, a digest takes the place of a model's summary."""
     weighed, conversation = weigh(found, options, model), found.conversation
     usage = weighed.usage
@@ -115,14 +126,14 @@ async def planned(found: Found, options: Options, model: str | None, *, summariz
     return LetGo(weighed=weighed, work=work, after=after)
 
 
-def written(let_go: LetGo, path: Path) -> Written:
+def write_remaining(let_go: LetGo, path: Path) -> Written:
     """Write the remaining messages to the path."""
     conversation, file = let_go.weighed.conversation, let_go.weighed.file
     if conversation.program == "messages":
         _write_new(path, rewritten_text(_text(file), [plain(one.native) for one in let_go.work.entries]))
         return Written(path=path, generation=None)
     with Session.open(path, format=conversation.format, model=let_go.weighed.model) as session:
-        before, after = _recorded(session, let_go)
+        before, after = _match_record_ids(session, let_go)
         _, generation = Keeping(session).replace(before, after, let_go.work.sheds)
     return Written(path=path, generation=generation)
 
@@ -150,7 +161,7 @@ def record(let_go: LetGo, done: Written, config: Path | None) -> None:
         recorder.flush()
 
 
-def _recorded(session: Session, let_go: LetGo) -> tuple[list[Entry], list[Entry]]:
+def _match_record_ids(session: Session, let_go: LetGo) -> tuple[list[Entry], list[Entry]]:
     """Return the entries before and after, with their ids in the session's file. The entries of a new session are
     written to it first."""
     entries = let_go.weighed.entries
@@ -214,21 +225,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = _found(arguments)
+    found = _find_session(arguments)
     options = Options(context_window=arguments.window, keep=arguments.keep, target=arguments.target)
     if arguments.dry_run:
-        return _told(anyio.run(partial(planned, found, options, arguments.model)), None, arguments)
+        return _report_result(anyio.run(partial(plan_compaction, found, options, arguments.model)), None, arguments)
     path = destination(found, arguments.output)
-    found = mended(found, path)
-    let_go = anyio.run(partial(_asked, found, options, arguments))
+    found = repair_session(found, path)
+    let_go = anyio.run(partial(_plan_with_summarizer, found, options, arguments))
     done = None
     if let_go.work.compacted:
-        done = written(let_go, path)
+        done = write_remaining(let_go, path)
         record(let_go, done, arguments.config)
-    return _told(let_go, done, arguments)
+    return _report_result(let_go, done, arguments)
 
 
-def _found(arguments: argparse.Namespace) -> Found:
+def _find_session(arguments: argparse.Namespace) -> Found:
     """Return the one session that the arguments select."""
     if arguments.file == STDIN and not arguments.dry_run and arguments.output is None:
         raise InvalidArguments("standard input cannot be changed", suggestion="say where the rest goes: --output FILE")
@@ -244,17 +255,17 @@ def _found(arguments: argparse.Namespace) -> Found:
     return found[0]
 
 
-async def _asked(found: Found, options: Options, arguments: argparse.Namespace) -> LetGo:
+async def _plan_with_summarizer(found: Found, options: Options, arguments: argparse.Namespace) -> LetGo:
     if arguments.summarizer is None:
-        return await planned(found, options, arguments.model)
+        return await plan_compaction(found, options, arguments.model)
     # Imported late, so that a run without a model does not wait for it.
     from .model_arguments import open_summarizer
 
     async with open_summarizer(arguments.summarizer, arguments.config) as summarizer:
-        return await planned(found, options, arguments.model, summarizer=summarizer)
+        return await plan_compaction(found, options, arguments.model, summarizer=summarizer)
 
 
-def _told(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> int:
+def _report_result(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> int:
     if arguments.json:
         emit_json(_json(let_go, done))
         return 0
@@ -319,7 +330,7 @@ def _cache(let_go: LetGo) -> str:
 
 def _cheaper(let_go: LetGo) -> str:
     """Explain why the cheaper steps were not sufficient."""
-    alone = masked(let_go.weighed)
+    alone = estimate_masking(let_go.weighed)
     if alone is None or any(shed.tier == "mask" for shed in let_go.work.sheds):
         return ""
     shed = alone.shed

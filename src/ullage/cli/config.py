@@ -13,7 +13,7 @@ from ullage.gateway import Server
 from ullage.tool import Json
 from ullage.wire import redacted, secrets_of
 
-from .load_settings import add_flags, check, reviewed
+from .load_settings import add_flags, check, review_settings
 from .output import bold, columns, dim, emit, emit_json, plain, say, yellow
 
 __all__ = ["arguments", "run"]
@@ -44,7 +44,7 @@ class _Row:
 
 def run(arguments: argparse.Namespace) -> int:
     check(arguments)
-    loaded = reviewed(arguments)
+    loaded = review_settings(arguments)
     rows = list(_rows(loaded))
     if arguments.json:
         emit_json(_json(loaded, rows))
@@ -66,7 +66,7 @@ def _rows(loaded: Loaded) -> Iterator[_Row]:
         **_fields("search", settings.search),
         **_fields("results", settings.results),
         **_fields("own", settings.own),
-        **dict(_named(settings)),
+        **dict(_list_named_settings(settings)),
     }
     pending = {str(one.path) for one in loaded.pending}
     for key, value in shown.items():
@@ -78,11 +78,13 @@ def _rows(loaded: Loaded) -> Iterator[_Row]:
 def _fields(table: str, value: object) -> dict[str, str]:
     names = [one.name for one in fields(value)]  # pyright: ignore[reportArgumentType] - always a dataclass
     return {
-        f"{table}.{name}": _written(getattr(value, name)) for name in names if getattr(value, name) not in (None, ())
+        f"{table}.{name}": _format_value(getattr(value, name))
+        for name in names
+        if getattr(value, name) not in (None, ())
     }
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"[{', '.join(map(str, cast('tuple[object, ...]', value)))}]" if isinstance(value, tuple) else str(value)
@@ -101,15 +103,15 @@ def _server_rows(server: Server) -> Iterator[tuple[str, str]]:
     }
     for key, value in said.items():
         if value and value != "hold":
-            yield f"servers.{server.name}.{key}", _written(value)
+            yield f"servers.{server.name}.{key}", _format_value(value)
     rules = server.rules if server.rules.under is None else server.rules.under
     for key in ("allow", "ask", "deny", "hidden", "pinned", "read_only", "writing"):
         patterns = dict.fromkeys((*getattr(server.rules, key), *getattr(rules, key)))
         if patterns:
-            yield f"servers.{server.name}.{key}", _written(tuple(patterns))
+            yield f"servers.{server.name}.{key}", _format_value(tuple(patterns))
 
 
-def _named(settings: Settings) -> Iterator[tuple[str, str]]:
+def _list_named_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield everything that has a name chosen by the user. Values that may be secrets are left out."""
     for server in settings.servers:
         yield from _server_rows(server)
@@ -117,7 +119,7 @@ def _named(settings: Settings) -> Iterator[tuple[str, str]]:
         yield f"sources.{database.name}", masked_url(database.url)
         for key in ("masked", "functions"):
             if getattr(database, key):
-                yield f"sources.{database.name}.{key}", _written(getattr(database, key))
+                yield f"sources.{database.name}.{key}", _format_value(getattr(database, key))
     for folders in settings.retrieves:
         yield f"retrieve.{folders.name}", ", ".join((*folders.folders, *folders.files))
     for provider in settings.providers:
@@ -137,7 +139,7 @@ def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
     table = [
         [
             plain(row.key),
-            _shortened(plain(row.value)),
+            _shorten_value(plain(row.value)),
             dim(plain(_tilde(row.source)) + (" (pending)" if row.is_pending else "")),
         ]
         for row in rows
@@ -152,7 +154,7 @@ def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
         emit(f"  approve it with: {plain(approve_command(pending.path))}")
 
 
-def _shortened(value: str) -> str:
+def _shorten_value(value: str) -> str:
     """Shorten a value to one column of a table; `ullage config` and --json show all of it."""
     return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"
 

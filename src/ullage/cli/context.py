@@ -17,7 +17,7 @@ from ullage.errors import UnreadableFile
 from ullage.tool import Json
 
 from .input_files import STDIN
-from .output import bold, columns, dim, emit, emit_json, how_many, painted, say, yellow
+from .output import bold, columns, dim, emit, emit_json, how_many, paint_text, say, yellow
 from .progress import Progress
 from .session_stats import (
     Figures,
@@ -191,7 +191,7 @@ def print_report(weighed: Weighed) -> None:
 
 
 def _picture(weighed: Weighed) -> list[str]:
-    return draw_grid(weighed.usage, painted).split("\n")
+    return draw_grid(weighed.usage, paint_text).split("\n")
 
 
 def _head(weighed: Weighed, figures: Figures) -> list[str]:
@@ -203,7 +203,7 @@ def _head(weighed: Weighed, figures: Figures) -> list[str]:
         how_many(len(one.calls), "call"),
         *([f"compacted {_times(len(one.compactions))}"] if one.compactions else []),
     ]
-    lines = [bold(_clipped(named, _WIDTH)), dim(" · ".join(said))]
+    lines = [bold(_clip_text(named, _WIDTH)), dim(" · ".join(said))]
     span = _span(one.calls[0].at, one.calls[-1].at) if one.calls else ""
     return [*lines, *(dim(line) for line in (span, figures.spent) if line)]
 
@@ -224,7 +224,7 @@ def _span(first: datetime | None, last: datetime | None) -> str:
     return f"{day}–{end}" if first.date() == last.date() else f"{day} to {last.strftime('%Y-%m-%d %H:%M')}"
 
 
-def _clipped(text: str, width: int) -> str:
+def _clip_text(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -278,7 +278,7 @@ def _tools(burdens: Sequence[ToolBurden], weighed: Weighed) -> None:
         return
     rows = [
         (
-            _clipped(one.name, 34),
+            _clip_text(one.name, 34),
             f"{one.calls:,}",
             shown_tokens(one.tokens),
             shown_percent(one.tokens, weighed.usage.weighed),
@@ -321,13 +321,13 @@ def _advice(figures: Figures) -> None:
     emit()
     emit(bold("Advice"))
     for one in figures.advice:
-        for number, line in enumerate(_wrapped(f"{one.finding} {one.remedy}")):
+        for number, line in enumerate(_wrap_text(f"{one.finding} {one.remedy}")):
             emit(f"{yellow('•') if number == 0 else ' '} {line}")
     if not figures.advice:
         emit("Nothing stands out.")
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap_text(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH - 2, break_long_words=False, break_on_hyphens=False)
 
 
@@ -341,10 +341,10 @@ def print_list(found: Sequence[Weighed]) -> None:
     costs = [cost_of_calls(one.conversation.calls, one.model) for one in found]
     rows = [
         (
-            _clipped(one.conversation.title or Path(one.file).name, 18),
+            _clip_text(one.conversation.title or Path(one.file).name, 18),
             _day(one),
             one.conversation.program,
-            _clipped(one.model.removeprefix("claude-"), 13),
+            _clip_text(one.model.removeprefix("claude-"), 13),
             f"{len(one.levels):,}",
             "" if cost is None else f"${cost:,.2f}",
             shown_tokens(one.usage.used),
@@ -374,8 +374,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    files = _expanded(arguments.files) if arguments.files else _latest(arguments.session)
-    found = _found(files)
+    files = _expand_paths(arguments.files) if arguments.files else _latest(arguments.session)
+    found = _find_conversations(files)
     if arguments.session is not None:
         found = [named(found, arguments.session)]
     if len(found) > 1:
@@ -388,7 +388,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _expanded(words: Sequence[str]) -> list[str]:
+def _expand_paths(words: Sequence[str]) -> list[str]:
     """Return the named files, and those below folders, the most recently changed last."""
     files: list[str] = []
     for word in words:
@@ -416,7 +416,7 @@ def _latest(session: str | None) -> list[str]:
     return [one.path for one in found[-_LATEST:]]
 
 
-def _found(files: Sequence[str]) -> list[Found]:
+def _find_conversations(files: Sequence[str]) -> list[Found]:
     """Return the conversations that can be read. If several files are named, unreadable ones are reported and
     skipped."""
     found: list[Found] = []

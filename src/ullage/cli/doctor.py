@@ -27,11 +27,11 @@ from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
 
 from .definition_report import report_lines
-from .load_settings import add_flags, check, chosen, examined, offered, situation_of, with_gateway
+from .load_settings import add_flags, check, choose_servers, examine_settings, offered, situation_of, with_gateway
 from .output import NO_SERVERS, bold, dim, emit, emit_json, emit_wrapped, green, how_many, red, without_name, yellow
 from .progress import show_waiting
 from .status import doubled_lines, read_installed
-from .tool_weights import entries_of, kept_back, tokens_of, unmatched
+from .tool_weights import entries_of, find_unmatched_patterns, kept_back, tokens_of
 
 __all__ = [
     "FoundDatabase",
@@ -44,7 +44,7 @@ __all__ = [
     "look_at_databases",
     "look_at_folders",
     "run",
-    "tried",
+    "try_weights",
 ]
 
 
@@ -169,7 +169,7 @@ def _provider_json(provider: ProviderSettings, environment: Mapping[str, str]) -
     }
 
 
-def tried(loaded: Loaded) -> Loaded:
+def try_weights(loaded: Loaded) -> Loaded:
     """Return the settings with an issue if the weights cannot be used."""
     index = loaded.settings.search.index
     if index == "words":
@@ -251,11 +251,11 @@ class _Seen:
 def run(arguments: argparse.Namespace) -> int:
     check(arguments)
     offered(arguments)
-    loaded = tried(examined(arguments))
+    loaded = try_weights(examine_settings(arguments))
     databases = [one for one in loaded.settings.databases if arguments.server in (None, one.name)]
     folders = [one for one in loaded.settings.retrieves if arguments.server in (None, one.name)]
     is_ours = bool(databases or folders) and arguments.server is not None
-    servers = [] if loaded.errors or is_ours else chosen(loaded, arguments.server)
+    servers = [] if loaded.errors or is_ours else choose_servers(loaded, arguments.server)
 
     async def look(gateway: Gateway) -> _Seen:
         found, asked = await _look(gateway, servers), await look_at_databases(gateway, databases)
@@ -287,7 +287,7 @@ async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
             tasks.start_soon(one, server)
     view = await gateway.view()
     flags = find_server_flags(gateway, {name: one.prompts for name, one in found.items()})
-    return [replace(_counted(found[server.name], view), flags=flags.get(server.name, ())) for server in servers]
+    return [replace(_count_tools(found[server.name], view), flags=flags.get(server.name, ())) for server in servers]
 
 
 async def _examine(gateway: Gateway, server: Server) -> _Found:
@@ -325,7 +325,7 @@ async def _prompts_of(gateway: Gateway, server: Server) -> Sequence[JsonObject]:
         return ()
 
 
-def _counted(found: _Found, view: View) -> _Found:
+def _count_tools(found: _Found, view: View) -> _Found:
     """Return the result with the number of tools and their tokens, counted as in `ullage tools`."""
     name = found.server.name
     if found.server.disabled or found.error is not None:
@@ -336,7 +336,9 @@ def _counted(found: _Found, view: View) -> _Found:
         tools=len(entries),
         tokens=sum(map(tokens_of, entries)),
         kept_back=kept_back(view, name),
-        unmatched=unmatched(found.server.rules, (entry.original for entry in view.all if entry.server == name)),
+        unmatched=find_unmatched_patterns(
+            found.server.rules, (entry.original for entry in view.all if entry.server == name)
+        ),
     )
 
 
@@ -383,13 +385,13 @@ def _verdict(seen: _Seen) -> str:
     parts = ((started, "server"), (seen.databases, "database"))
     counts = [f"{sum(one.is_well for one in some)} of {how_many(len(some), thing)}" for some, thing in parts if some]
     answered = [f"{' and '.join(counts)} answered"] if counts else []
-    said = [*answered, *_failings(seen), *_withheld(seen)] or [
+    said = [*answered, *_failings(seen), *_withheld_lines(seen)] or [
         f"{how_many(len(seen.wrong), 'problem')} in the settings"
     ]
     return f"{'; '.join(said)}."
 
 
-def _withheld(seen: _Seen) -> list[str]:
+def _withheld_lines(seen: _Seen) -> list[str]:
     count = sum(len(one.definitions.withheld) for one in seen.found)
     return [f"{how_many(count, 'definition')} withheld because of a change"] if count else []
 
@@ -432,7 +434,7 @@ def _server(one: _Found) -> list[str]:
     notes = [*(() if one.health is None else one.health.notes), *one.unmatched]
     kept = f"; {one.kept_back}" if one.kept_back else ""
     return [
-        f"{name}  {green('well')}: {', '.join(_introduced(one.health))}",
+        f"{name}  {green('well')}: {', '.join(_introduction_lines(one.health))}",
         f"  {tools}, {tokens} of definitions (o200k_base){kept}",
         *(f"  {dim('note')}  {note}" for note in notes),
         *_withheld_variables(one),
@@ -446,7 +448,7 @@ def _withheld_variables(one: _Found) -> list[str]:
     return [f"  {dim('note')}  {one.withheld.sentence(one.server)}"] if one.withheld else []
 
 
-def _introduced(health: Health | None) -> list[str]:
+def _introduction_lines(health: Health | None) -> list[str]:
     if health is None:
         return []
     said = health.introduction

@@ -19,7 +19,7 @@ from .load_settings import add_flags, caller_of, read, say, with_gateway
 from .output import NO_SERVERS, bold, dim, emit, emit_json, how_many, page, without_name
 from .tool_weights import without_ullage
 
-__all__ = ["arguments", "explained", "run", "why_json", "why_lines"]
+__all__ = ["arguments", "find_explanation", "run", "why_json", "why_lines"]
 
 _LABEL = 9
 _INDENT = "    "
@@ -39,7 +39,7 @@ _NAMED: Mapping[Named, str] = {
 }
 
 
-def explained(line: str, found: Mapping[str, Explained]) -> Explained | None:
+def find_explanation(line: str, found: Mapping[str, Explained]) -> Explained | None:
     """Return the explanation of the tool that a line of a reply begins with."""
     return found.get(max((name for name in found if line.startswith(name)), key=len, default=""))
 
@@ -51,7 +51,7 @@ def why_lines(one: Explained, width: int) -> list[str]:
     hit, why = one.hit, one.hit.explain()
     rows = [
         ("score", hit.score, _NAMED[hit.named]),
-        ("words", why.words, _words(why.reasons, _written(hit.document)) or "none in common that says much"),
+        ("words", why.words, _words(why.reasons, _words_by_term(hit.document)) or "none in common that says much"),
         *([("meaning", why.meaning, _meaning(why))] if why.nearness is not None else []),
         *([("closer", why.closer, "word by word, beside the best others")] if why.closer else []),
         *([("use", why.use, "called after a search like this one")] if why.use else []),
@@ -65,7 +65,7 @@ def _row(label: str, score: float, said: str, width: int) -> list[str]:
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
-def _written(document: Document) -> dict[str, str]:
+def _words_by_term(document: Document) -> dict[str, str]:
     """Map terms to words as they occur in the tool: a term is the stem of several words."""
     words = (word for text in reversed(document.texts()) for word in reversed(parts(text)))
     return {term: word for word in words for term in terms(word)}
@@ -130,13 +130,13 @@ class _Found:
     def shown(self) -> list[Explained]:
         """Explanations of the tools in the reply."""
         names = (*(tool["name"] for tool in self.said["tools"]), *self.said["more"])
-        return [one for name in names if (one := explained(name, self.why)) is not None]
+        return [one for name in names if (one := find_explanation(name, self.why)) is not None]
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.forget:
         return _forget(arguments)
-    asked = _asked(arguments)
+    asked = _read_arguments(arguments)
 
     async def search(gateway: Gateway) -> _Found:
         caller, find = caller_of(gateway, arguments.client), gateway.find(arguments.client)
@@ -176,7 +176,7 @@ def _forget(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(arguments: argparse.Namespace) -> dict[str, Json]:
+def _read_arguments(arguments: argparse.Namespace) -> dict[str, Json]:
     """Return the arguments of find_tool, and refuse those that it would refuse in words meant for a model."""
     asked: dict[str, Json] = {"tool_description": " ".join(arguments.query)}
     if not " ".join(arguments.query).strip():
@@ -204,7 +204,7 @@ def _print(found: _Found) -> None:
     if found.said["tools"] and found.said["more"]:
         emit()
     for line in found.said["more"]:
-        call, dash, rest = _folded(line).partition("—")
+        call, dash, rest = _wrap_line(line).partition("—")
         emit(f"{call}{dim(dash + rest)}")
         _print_why(line, found.why)
     for missing in found.said.get("missing", []):
@@ -214,7 +214,7 @@ def _print(found: _Found) -> None:
 
 
 def _print_why(line: str, why: Mapping[str, Explained]) -> None:
-    one = explained(line, why)
+    one = find_explanation(line, why)
     for said in () if one is None else why_lines(one, page()):
         emit(dim(said))
 
@@ -233,7 +233,7 @@ def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:
     """Print a tool with its parameters in one line, which a person reads more easily than a schema; `--json` has the
     schema."""
     call, _, _ = signature(Tool(name=tool["name"], input_schema=tool["inputSchema"])).partition(" — ")
-    emit(bold(tool["name"]) + _folded(call + (" [write]" if is_writing else "")).removeprefix(tool["name"]))
+    emit(bold(tool["name"]) + _wrap_line(call + (" [write]" if is_writing else "")).removeprefix(tool["name"]))
     said = " ".join(str(tool.get("description") or "").split())
     if said:
         emit(dim(textwrap.fill(said, page(), initial_indent="  ", subsequent_indent="  ")))
@@ -241,7 +241,7 @@ def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:
         emit(dim(f"  also: {', '.join(tool['also'])}"))
 
 
-def _folded(line: str) -> str:
+def _wrap_line(line: str) -> str:
     """Wrap a line for a person; for a program it remains one line."""
     if not sys.stdout.isatty():
         return line

@@ -76,7 +76,7 @@ def read_text(path: Path) -> str:
     Raises:
         UnreadableFile: The file has none.
     """
-    return _decoded(_read_bytes(path), str(path))
+    return _decode_text(_read_bytes(path), str(path))
 
 
 def is_watched_input() -> bool:
@@ -90,7 +90,7 @@ def read_standard_input() -> str:
     Raises:
         UnreadableFile: Its bytes are not text.
     """
-    return _decoded(_input().buffer.read(), STDIN)
+    return _decode_text(_input().buffer.read(), STDIN)
 
 
 def read_piped() -> str:
@@ -104,7 +104,7 @@ def _input() -> TextIO:
     return sys.stdin
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decode_text(data: bytes, name: str) -> str:
     if b"\0" in data[:8192]:
         raise UnreadableFile(f"`{name}` is not text", suggestion="only text has tokens that can be counted here")
     try:

@@ -44,7 +44,7 @@ from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.tool import Json
 
 from .installed_clients import changing_files, chosen_client, own_settings, ullage_command, undo_folder
-from .load_settings import can_be_asked, examined, situation_of, with_gateway
+from .load_settings import can_be_asked, examine_settings, situation_of, with_gateway
 from .output import (
     bold,
     cut,
@@ -223,7 +223,7 @@ def _check_places(file: ConfigFile, content: bytes | None, edits: Iterable[Edit]
 
 def _check_own_file(places: Places) -> None:
     """Refuse to continue if the user's file cannot be used as it is now."""
-    loaded = examined(_serve_arguments(None))
+    loaded = examine_settings(_serve_arguments(None))
     mine = [issue for issue in loaded.errors if issue.file == str(places.user_file)]
     if mine:
         raise BadConfiguration("; ".join(issue.sentence() for issue in mine), suggestion="nothing was changed")
@@ -237,7 +237,7 @@ def _serve_arguments(client: str | None) -> argparse.Namespace:
 def _warm_start_cache(plan: InstallPlan) -> None:
     """Write the first answers to the program to the start cache; the servers' tools are already known."""
     given = _serve_arguments(plan.program.name)
-    loaded = examined(given)
+    loaded = examine_settings(given)
     if loaded.errors:
         return
 

@@ -39,19 +39,19 @@ __all__ = [
     "caller_of",
     "can_be_asked",
     "check",
-    "chosen",
-    "examined",
+    "choose_servers",
+    "examine_settings",
     "fill_start_cache",
     "log_to_stderr",
     "offer_approval",
     "offered",
     "pending_lines",
     "read",
-    "reviewed",
+    "read_typed_line",
+    "review_settings",
     "say",
     "show_telemetry",
     "situation_of",
-    "typed",
     "with_gateway",
 ]
 
@@ -186,21 +186,21 @@ def check(arguments: argparse.Namespace) -> None:
             raise UnreadableFile(f"`{path}` is not there", suggestion="check the path given with --include")
 
 
-def examined(arguments: argparse.Namespace, before: Loaded | None = None) -> Loaded:
+def examine_settings(arguments: argparse.Namespace, before: Loaded | None = None) -> Loaded:
     """Return the settings without raising or printing anything; `before` is what this process uses now."""
     return examine(_flags(arguments), os.environ, Path.cwd(), before=before)
 
 
-def reviewed(arguments: argparse.Namespace) -> Loaded:
+def review_settings(arguments: argparse.Namespace) -> Loaded:
     """Return the settings without raising, with pending project files and all their included files read for review."""
     return examine(_flags(arguments), os.environ, Path.cwd(), is_review=True)
 
 
 def offered(arguments: argparse.Namespace) -> bool:
     """Ask the person at the terminal to approve the pending project files; return False if nobody was asked."""
-    if not can_be_asked() or not examined(arguments).pending:
+    if not can_be_asked() or not examine_settings(arguments).pending:
         return False
-    loaded = reviewed(arguments)
+    loaded = review_settings(arguments)
     offer_approval(loaded.pending, loaded.settings.store)
     return True
 
@@ -233,7 +233,7 @@ def situation_of(arguments: argparse.Namespace) -> Situation | None:
         return None
 
 
-def chosen(loaded: Loaded, name: str | None) -> list[Server]:
+def choose_servers(loaded: Loaded, name: str | None) -> list[Server]:
     """Return the server of that name, or all servers without a name; raise an error if there is none."""
     servers = [server for server in loaded.settings.servers if name in (None, server.name)]
     if name is not None and not servers:
@@ -283,7 +283,7 @@ def with_gateway(
 def fill_start_cache(arguments: argparse.Namespace) -> None:
     """Write the first answers for a client that starts `ullage serve` to the cache, if the tools of every server are
     known without starting any."""
-    loaded, situation = examined(arguments), situation_of(arguments)
+    loaded, situation = examine_settings(arguments), situation_of(arguments)
     if loaded.errors or situation is None:
         return
 
@@ -307,7 +307,7 @@ def log_to_stderr(level: int = logging.WARNING) -> None:
         logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
-async def typed(prompt: str) -> str:
+async def read_typed_line(prompt: str) -> str:
     """Return the line that a person types; empty if the person declines."""
     answer: list[str] = []
     done, token = anyio.Event(), current_token()
@@ -315,7 +315,7 @@ async def typed(prompt: str) -> str:
         # A daemon thread: a thread that reads cannot be interrupted, and would keep the process from ending.
         threading.Thread(target=_read, args=(prompt, answer, done, token), daemon=True).start()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_interrupted, told, done)
+            tasks.start_soon(_watch_interrupt, told, done)
             await done.wait()
             tasks.cancel_scope.cancel()
     if not answer:
@@ -323,7 +323,7 @@ async def typed(prompt: str) -> str:
     return "".join(answer)
 
 
-async def _interrupted(told: AsyncIterator[signal.Signals], done: anyio.Event) -> None:
+async def _watch_interrupt(told: AsyncIterator[signal.Signals], done: anyio.Event) -> None:
     async for _ in told:
         done.set()
 

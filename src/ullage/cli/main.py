@@ -89,7 +89,7 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
         parser.print_help(sys.stderr)
         return 2
     if words in ([], ["--json"]):
-        return _guarded(_show_overview, argparse.Namespace(json=bool(words)))
+        return _run_verb(_show_overview, argparse.Namespace(json=bool(words)))
     if verb is not None and verb not in VERBS and words[0] == verb:
         parser.error(_unknown_verb(verb))
     if verb in of_verbs and all(word == "--json" for word in words[: words.index(verb)]):
@@ -98,7 +98,7 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
         arguments = parser.parse_args(words)
     arguments.start_session = session
     run: Callable[[argparse.Namespace], int] = arguments.run
-    return _guarded(run, arguments)
+    return _run_verb(run, arguments)
 
 
 def _show_overview(arguments: argparse.Namespace) -> int:
@@ -158,7 +158,7 @@ def _parsers(*verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.A
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     found = dict[str, argparse.ArgumentParser]()
     for name, summary in VERBS.items():
-        verb = _imported(f"ullage.cli.{name}") if name in verbs else None
+        verb = _import_verb(f"ullage.cli.{name}") if name in verbs else None
         subparser = subparsers.add_parser(
             name, help=summary, description=None if verb is None else verb.__doc__, allow_abbrev=False
         )
@@ -169,7 +169,7 @@ def _parsers(*verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.A
     return parser, found
 
 
-def _imported(module: str) -> Verb:
+def _import_verb(module: str) -> Verb:
     """Import a verb's module without garbage collection. Imported objects are never freed, so collecting them would
     only delay the client, during the import and at every later collection."""
     if module not in sys.modules and gc.isenabled():
@@ -182,16 +182,16 @@ def _imported(module: str) -> Verb:
     return cast("Verb", importlib.import_module(module))
 
 
-def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+def _run_verb(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     try:
-        return _flushed(run(arguments))
+        return _flush_output(run(arguments))
     except UllageError as error:
-        return _complained(error, arguments)
+        return _report_error(error, arguments)
     except BaseExceptionGroup as group:
         error = _first(group)
         if error is None:
             raise
-        return _complained(error, arguments) if isinstance(error, UllageError) else 130
+        return _report_error(error, arguments) if isinstance(error, UllageError) else 130
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -201,7 +201,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Names
         if error.errno != errno.ENOSPC:
             raise
         _let_go_of_output()
-        return _complained(Unavailable(f"the output cannot be written: {error.strerror}"), arguments)
+        return _report_error(Unavailable(f"the output cannot be written: {error.strerror}"), arguments)
 
 
 def _let_go_of_output() -> None:
@@ -209,13 +209,13 @@ def _let_go_of_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _flushed(code: int) -> int:
+def _flush_output(code: int) -> int:
     """Flush standard output, so that a closed pipe cannot cause an error at exit."""
     sys.stdout.flush()
     return code
 
 
-def _complained(error: UllageError, arguments: argparse.Namespace) -> int:
+def _report_error(error: UllageError, arguments: argparse.Namespace) -> int:
     session: StartSession | None = getattr(arguments, "start_session", None)
     if session is not None:
         session.refuse(error.wire(), is_input=isinstance(error, BadInput))

@@ -44,7 +44,7 @@ __all__ = [
     "is_coloured",
     "own_sequence",
     "page",
-    "painted",
+    "paint_text",
     "plain",
     "red",
     "say",
@@ -211,7 +211,7 @@ def complain(error: UllageError, *, as_json: bool) -> None:
         print(_json(error.wire(), sys.stderr), file=sys.stderr)
         return
     message = "\n".join(map(plain, error.message.split("\n")))
-    print(f"{painted('error', '31;1', sys.stderr)}: {message}", file=sys.stderr)
+    print(f"{paint_text('error', '31;1', sys.stderr)}: {message}", file=sys.stderr)
     if error.suggestion:
         print(f"  {plain(error.suggestion)}", file=sys.stderr)
     if error.options:
@@ -335,30 +335,30 @@ def page() -> int:
 
 
 def bold(text: str) -> str:
-    return painted(text, "1")
+    return paint_text(text, "1")
 
 
 def dim(text: str) -> str:
-    return painted(text, "2")
+    return paint_text(text, "2")
 
 
 def red(text: str) -> str:
-    return painted(text, "31;1")
+    return paint_text(text, "31;1")
 
 
 def yellow(text: str) -> str:
-    return painted(text, "33;1")
+    return paint_text(text, "33;1")
 
 
 def green(text: str) -> str:
-    return painted(text, "32")
+    return paint_text(text, "32")
 
 
 def is_coloured(stream: TextIO) -> bool:
     return isinstance(stream, TerminalStream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def painted(text: str, code: str | int, stream: TextIO | None = None) -> str:
+def paint_text(text: str, code: str | int, stream: TextIO | None = None) -> str:
     """Return the text in a colour or weight, given by its code, if the stream (standard output by default) shows it."""
     shown_on = sys.stdout if stream is None else stream
     if not text or not is_coloured(shown_on):

@@ -44,20 +44,20 @@ from .load_settings import add_flags, read, say
 from .model_arguments import add_request, ask_of, prompt_of
 from .output import bold, columns, dim, emit, emit_json, how_many
 
-__all__ = ["arguments", "evaluated", "read_cases", "run"]
+__all__ = ["arguments", "print_evaluation", "read_cases", "run"]
 
 _COUNTED_AS = "gpt-4o"
 _ABOUT = ("prompt", "prompt_tokens", "language", "domain", "tier")
 """Columns that describe the case of a row."""
 
 
-def evaluated(settings: Settings, file: Path, *, as_json: bool) -> int:
+def print_evaluation(settings: Settings, file: Path, *, as_json: bool) -> int:
     """Evaluate the policy and print the result; return 1 if nothing could be judged."""
     cases = read_cases(read_text(file), str(file))
     policy = policy_shown(settings, os.environ)
-    found = evaluate(cases, lambda case: _chosen(case, policy))
+    found = evaluate(cases, lambda case: _chosen_names(case, policy))
     if found is None:
-        say(*_unjudged(cases, policy))
+        say(*_find_unjudged_cases(cases, policy))
         return 1
     if as_json:
         emit_json(_json(found))
@@ -66,8 +66,8 @@ def evaluated(settings: Settings, file: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _unjudged(cases: Sequence[Case], policy: Policy) -> list[str]:
-    taken = dict.fromkeys(names[0] for case in cases if (names := _chosen(case, policy)))
+def _find_unjudged_cases(cases: Sequence[Case], policy: Policy) -> list[str]:
+    taken = dict.fromkeys(names[0] for case in cases if (names := _chosen_names(case, policy)))
     recorded = dict.fromkeys(model for case in cases for model in case.outcomes)
     return [
         f"ullage: none of {how_many(len(cases), 'case')} has an outcome of the model that the policy takes",
@@ -75,7 +75,7 @@ def _unjudged(cases: Sequence[Case], policy: Policy) -> list[str]:
     ]
 
 
-def _chosen(case: Case, policy: Policy) -> tuple[str, ...]:
+def _chosen_names(case: Case, policy: Policy) -> tuple[str, ...]:
     """Return the names under which an outcome of the policy's choice may be recorded."""
     tokens = case.prompt_tokens
     if tokens is None:
@@ -206,7 +206,7 @@ def run(arguments: argparse.Namespace) -> int:
         case ["lint"]:
             return _lint(read(arguments), as_json=arguments.json)
         case ["eval", file]:
-            return evaluated(read(arguments).settings, Path(file), as_json=arguments.json)
+            return print_evaluation(read(arguments).settings, Path(file), as_json=arguments.json)
         case [prompt]:
             return _route(read(arguments).settings, ask_of(arguments, prompt_of(prompt)), as_json=arguments.json)
         case _:

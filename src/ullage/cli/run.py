@@ -43,22 +43,22 @@ def run(arguments: argparse.Namespace) -> int:
     log_to_stderr()
     show_telemetry(loaded.settings, only_if_said=True)
     is_watched = sys.stdout.isatty() and not arguments.json
-    work = partial(_answered, loaded.settings, ask, is_watched=is_watched, ends_task=arguments.end_task)
-    return _told(anyio.run(work), arguments, loaded.settings, is_shown=is_watched)
+    work = partial(_run_ask, loaded.settings, ask, is_watched=is_watched, ends_task=arguments.end_task)
+    return _print_outcome(anyio.run(work), arguments, loaded.settings, is_shown=is_watched)
 
 
-def _told(outcome: Outcome, arguments: argparse.Namespace, settings: Settings, *, is_shown: bool) -> int:
+def _print_outcome(outcome: Outcome, arguments: argparse.Namespace, settings: Settings, *, is_shown: bool) -> int:
     if arguments.json:
         said: dict[str, Json] = {"text": outcome.completion.text, **report(outcome)}
         emit_json(said)
         return 0
     if not is_shown:
         emit(outcome.completion.text)
-    say(*_off(settings, outcome), *_warned(outcome), _summary(outcome))
+    say(*_off(settings, outcome), *_warning_lines(outcome), _summary(outcome))
     return 0
 
 
-async def _answered(settings: Settings, ask: Ask, *, is_watched: bool, ends_task: bool) -> Outcome:
+async def _run_ask(settings: Settings, ask: Ask, *, is_watched: bool, ends_task: bool) -> Outcome:
     shown = list[str]()
 
     def hear(event: Event) -> None:
@@ -87,7 +87,7 @@ def _off(settings: Settings, outcome: Outcome) -> list[str]:
     return [f"ullage: {said}" for said in off(settings, os.environ) if any(name in said for name in meant)]
 
 
-def _warned(outcome: Outcome) -> list[str]:
+def _warning_lines(outcome: Outcome) -> list[str]:
     warnings = [f"ullage: {warning}" for warning in outcome.warnings]
     if outcome.completion.finish == "length":
         warnings.append("ullage: the answer was cut off where it became too long; --max-output lets it be longer")

@@ -34,7 +34,7 @@ from ullage.tool import Era
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
 
 from .input_files import is_watched_input
-from .load_settings import add_flags, examined, log_to_stderr, read, say, show_telemetry, situation_of
+from .load_settings import add_flags, examine_settings, log_to_stderr, read, say, show_telemetry, situation_of
 from .output import waiting_or
 
 __all__ = ["arguments", "cancel_when_set", "run", "run_until_signalled"]
@@ -140,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     loaded = read(arguments)
     show_telemetry(loaded.settings)
-    again = partial(examined, arguments)
+    again = partial(examine_settings, arguments)
     if arguments.http is None:
         if is_watched_input():
             _explain(loaded)
@@ -274,7 +274,7 @@ async def _http(
         open_gateway(
             loaded,
             environment=os.environ,
-            again=partial(examined, arguments),
+            again=partial(examine_settings, arguments),
             is_own_address=address.is_reached_by,
             observe=observe,
             tracer=tracer,
@@ -335,14 +335,14 @@ def _behind(loaded: Loaded) -> list[str]:
     names = [server.name for server in settings.servers if not server.disabled]
     names += [f"database {database.name}" for database in settings.databases]
     names += [f"folders {folders.name}" for folders in settings.retrieves]
-    names += [f"models of {provider}" for provider in _delegated(settings)]
+    names += [f"models of {provider}" for provider in _list_delegate_models(settings)]
     if not names:
         return [waiting_or(loaded, "It has no servers yet: name some in ullage.toml, or with --include FILE.")]
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return [f"Behind it: {', '.join(names[:_NAMED])}{rest}.", *_to_be_asked(settings.default_database)]
 
 
-def _delegated(settings: Settings) -> tuple[str, ...]:
+def _list_delegate_models(settings: Settings) -> tuple[str, ...]:
     return names_on(settings, os.environ) if settings.delegate.is_wanted else ()
 
 

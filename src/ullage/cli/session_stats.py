@@ -60,12 +60,12 @@ __all__ = [
     "by_tool",
     "calls_carried",
     "cost_of_calls",
+    "estimate_masking",
     "figures_of",
+    "find_repeated_calls",
     "losses",
-    "masked",
     "named",
     "pieces",
-    "repeated",
     "together",
     "weigh",
 ]
@@ -174,7 +174,7 @@ def weigh(found: Found, options: Options, model: str | None = None) -> Weighed:
     scale = Scale(app.meter(), name, conversation.format)
     standing = [conversation.turns[place] for place in conversation.standing()]
     weights = drain(scale.entries([turn.native for turn in standing]))
-    entries = tuple(map(_known, weights, standing, map(str, range(len(standing)))))
+    entries = tuple(map(_entry_with_turn, weights, standing, map(str, range(len(standing)))))
     turns = drain(scale.entries([turn.native for turn in conversation.turns]))
     fixed = drain(scale.fixed(conversation.system, conversation.tools or (), entries))
     unseen = _unseen(conversation, fixed, turns)
@@ -197,7 +197,7 @@ def weigh(found: Found, options: Options, model: str | None = None) -> Weighed:
     )
 
 
-def _known(entry: Entry, turn: Turn, place: str) -> Entry:
+def _entry_with_turn(entry: Entry, turn: Turn, place: str) -> Entry:
     return replace(entry, pinned=turn.pinned, record=place)
 
 
@@ -205,7 +205,7 @@ def _anchor(conversation: Conversation, scale: Scale, fixed: Fixed, entries: Seq
     """Calibrate the count with the usage that the provider reported since the last compaction, first and last: the
     total at the end, and the ratio to Ullage's count."""
     since = conversation.compactions[-1].place if conversation.compactions else 0
-    told = [call for call in _told(conversation) if call.place >= since]
+    told = [call for call in _reported_calls(conversation) if call.place >= since]
     anchored = None
     for call in [*told[:1], *told[1:][-1:]]:
         sent = len(conversation.standing(call.place))
@@ -225,19 +225,19 @@ def _answer(entries: Sequence[Entry], most: int) -> int:
 
 def _unseen(conversation: Conversation, fixed: Fixed, turns: Sequence[Entry]) -> int | None:
     """Return how far the smallest reported input exceeds Ullage's count. Counting errors are smallest there."""
-    told = _told(conversation)
+    told = _reported_calls(conversation)
     if conversation.tools is not None or not told:
         return None
-    least = min(told, key=_reported)
-    return max(0, _reported(least) - fixed.total.tokens - _standing_weight(conversation, least.place, _sums(turns)))
+    least = min(told, key=_input_tokens)
+    return max(0, _input_tokens(least) - fixed.total.tokens - _standing_weight(conversation, least.place, _sums(turns)))
 
 
-def _told(conversation: Conversation) -> list[Call]:
+def _reported_calls(conversation: Conversation) -> list[Call]:
     """Return the calls with reported usage of the model that answered last: other models count differently."""
     return [call for call in conversation.calls if call.usage is not None and call.model == conversation.model]
 
 
-def _reported(call: Call) -> int:
+def _input_tokens(call: Call) -> int:
     return 0 if call.usage is None else call.usage.input or 0
 
 
@@ -350,14 +350,14 @@ def pieces(conversation: Conversation, turns: Sequence[Entry], count: Callable[[
             asked=said,
         )
         for place, entry in enumerate(turns)
-        for category, tool, label, tokens, said in _parted(entry, asked, count)
+        for category, tool, label, tokens, said in _split_entry(entry, asked, count)
     ]
 
 
 _Told = tuple[Category, str | None, str, int, str | None]
 
 
-def _parted(entry: Entry, asked: Mapping[int, tuple[str, str]], count: Callable[[str], int]) -> Iterator[_Told]:
+def _split_entry(entry: Entry, asked: Mapping[int, tuple[str, str]], count: Callable[[str], int]) -> Iterator[_Told]:
     for category, tokens in entry.shares.items():
         if category not in ("tool_calls", "tool_results"):
             yield category, None, _words(category, entry.message.parts), tokens, None
@@ -367,11 +367,11 @@ def _parted(entry: Entry, asked: Mapping[int, tuple[str, str]], count: Callable[
         weights = [count(_text(part)) for part in parts] if len(parts) > 1 else [1] * len(parts)
         whole = sum(weights) or 1
         for part, weight in zip(parts, weights, strict=True):
-            name, arguments = _asked(part, asked)
+            name, arguments = _describe_part(part, asked)
             yield category, name, _label(name, arguments), round(tokens * weight / whole), arguments
 
 
-def _asked(part: ToolCall | ToolResult, asked: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
+def _describe_part(part: ToolCall | ToolResult, asked: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
     if isinstance(part, ToolCall):
         return part.name, part.arguments
     return asked.get(id(part), (part.name or "unknown", ""))
@@ -397,16 +397,16 @@ def _label(name: str, arguments: str) -> str:
         given = arguments
     values = list(cast("dict[str, object]", given).values()) if isinstance(given, dict) else [cast("object", given)]
     said = next((" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()), "")
-    return _clipped(f"{name} {said}".strip())
+    return _clip_text(f"{name} {said}".strip())
 
 
 def _words(category: Category, parts: Sequence[Part]) -> str:
     text = next((part.text for part in parts if isinstance(part, Text) and part.text.strip()), "")
     said = " ".join(text[:400].split()) if category in ("user", "assistant", "system") else ""
-    return _clipped(f"{_WORDS.get(category, category)}: {said}" if said else _WORDS.get(category, category))
+    return _clip_text(f"{_WORDS.get(category, category)}: {said}" if said else _WORDS.get(category, category))
 
 
-def _clipped(text: str) -> str:
+def _clip_text(text: str) -> str:
     """Clip a text: of a path the end is kept, of a sentence the beginning."""
     if len(text) <= _LABEL:
         return text
@@ -432,7 +432,7 @@ def _burden(name: str, own: Sequence[Piece]) -> ToolBurden:
     )
 
 
-def repeated(found: Sequence[Piece]) -> list[tuple[Piece, int, int]]:
+def find_repeated_calls(found: Sequence[Piece]) -> list[tuple[Piece, int, int]]:
     """Return calls made several times whose results are all in the window: the last of each, how many there are, and
     the tokens of the earlier ones; largest first."""
     groups: dict[tuple[str | None, str | None], list[Piece]] = {}
@@ -586,7 +586,7 @@ def _giants(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
 
 
 def _again(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
-    several = repeated(found)
+    several = find_repeated_calls(found)
     tokens = sum(each for _, _, each in several)
     if tokens < _REPEATED * usage.weighed or not several:
         return
@@ -697,7 +697,7 @@ def figures_of(weighed: Weighed) -> Figures:
                     usage=weighed.usage,
                     pieces=found,
                     burdens=burdens,
-                    masked=masked(weighed),
+                    masked=estimate_masking(weighed),
                     lost=lost,
                     between=[later - mark for mark, later in pairwise(marks)],
                 )
@@ -726,7 +726,7 @@ def _drops(weighed: Weighed, marks: Sequence[int]) -> list[str]:
     return said
 
 
-def masked(weighed: Weighed) -> Change | None:
+def estimate_masking(weighed: Weighed) -> Change | None:
     """Return the effect of masking old results and nothing else; None if it would save too little."""
     usage = weighed.usage
     limits = limits_of(

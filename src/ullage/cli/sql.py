@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidArguments("`--max-rows` must be at least 1", suggestion="give --max-rows 1 or more")
     if arguments.name is None:
         return _databases(loaded, as_json=arguments.json)
-    database = _chosen(loaded, arguments.name)
+    database = _choose_database(loaded, arguments.name)
     if arguments.role_sql:
         return _role(loaded, database)
     if arguments.statement is None:
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _ask(loaded, database, sql, arguments)
 
 
-def _chosen(loaded: Loaded, name: str) -> DatabaseSettings:
+def _choose_database(loaded: Loaded, name: str) -> DatabaseSettings:
     databases = loaded.settings.databases
     found = next((database for database in databases if database.name == name), None)
     if found is not None:
@@ -160,11 +160,11 @@ def _tables(loaded: Loaded, database: DatabaseSettings, *, as_json: bool) -> int
     emit(dim(titles))
     for line in lines:
         emit(line)
-    say(_counted(structure))
+    say(_summarize_counts(structure))
     return 0
 
 
-def _counted(structure: Structure) -> str:
+def _summarize_counts(structure: Structure) -> str:
     routines = f", {how_many(len(structure.routines), 'routine')}" if structure.routines else ""
     return f"{how_many(len(structure.tables), 'table')}{routines}"
 
@@ -230,7 +230,7 @@ def _plain(cell: Cell) -> str:
 
 
 def _print_table(answer: Answer) -> None:
-    shown = [[_shown(cell) for cell in clean_row(row)[0]] for row in answer.rows]
+    shown = [[_format_cell(cell) for cell in clean_row(row)[0]] for row in answer.rows]
     numeric = frozenset(index for index in range(len(answer.columns)) if _has_numbers(answer, index))
     header = [_flat(clean(name).text) for name in answer.columns]
     table = fitted_columns([header, *shown], right=numeric)
@@ -258,7 +258,7 @@ def _has_numbers(answer: Answer, index: int) -> bool:
     return bool(cells) and all(isinstance(cell, int | float | Decimal) and not isinstance(cell, bool) for cell in cells)
 
 
-def _shown(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     text = "NULL" if cell is None else _flat(_plain(cell))
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 

@@ -10,7 +10,7 @@ from ullage.app.build_gateway import tokens_of, weigh
 from ullage.gateway import Entry, Rules, View
 from ullage.sql import ORIGINAL_NAMES
 
-__all__ = ["entries_of", "kept_back", "tokens_of", "unmatched", "weigh", "without_ullage"]
+__all__ = ["entries_of", "find_unmatched_patterns", "kept_back", "tokens_of", "weigh", "without_ullage"]
 
 _RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "only")
 
@@ -43,7 +43,7 @@ def _is_second_name(entry: Entry) -> bool:
     return entry.member.own and entry.original in ORIGINAL_NAMES
 
 
-def unmatched(rules: Rules, tools: Iterable[str]) -> list[str]:
+def find_unmatched_patterns(rules: Rules, tools: Iterable[str]) -> list[str]:
     """Return sentences about the patterns that match no tool of a server: a name may be misspelled or obsolete."""
     names = tuple(tools)
     return [

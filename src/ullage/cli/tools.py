@@ -18,7 +18,7 @@ from ullage.gateway import Entry, View, definition_text
 from ullage.tool import Json, Tool
 
 from .definition_report import report_lines
-from .load_settings import add_flags, chosen, read, say, situation_of, with_gateway
+from .load_settings import add_flags, choose_servers, read, say, situation_of, with_gateway
 from .output import (
     NO_SERVERS,
     bold,
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     if is_planned:
         loaded = plan_for(None, store=arguments.store).loaded
     if arguments.server not in _ours(loaded):
-        chosen(loaded, arguments.server)
+        choose_servers(loaded, arguments.server)
 
     async def look(gateway: Gateway) -> _Seen:
         if arguments.refresh:
@@ -203,7 +203,7 @@ def _sums(seen: _Seen) -> Iterator[str]:
     if len(_servers(seen)) == 1:
         yield waiting_or(seen.loaded, NO_SERVERS)
         return
-    listed = "every tool is listed directly" if seen.is_direct else _named(seen.listed)
+    listed = "every tool is listed directly" if seen.is_direct else _join_tool_names(seen.listed)
     with_it = seen.surface + seen.instructed
     if not seen.loaded.settings.servers:
         yield f"{bold(f'{with_it:,}')} tokens of definitions in every request (o200k_base), instructions included:"
@@ -247,7 +247,7 @@ def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:
     return server, f"{len(entries):,}", f"{sum(map(tokens_of, entries)):,}", kept_back(seen.view, server)
 
 
-def _named(listed: Sequence[Tool]) -> str:
+def _join_tool_names(listed: Sequence[Tool]) -> str:
     rest = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
     return ", ".join(tool.name for tool in listed[:_NAMED]) + rest
 

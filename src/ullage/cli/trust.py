@@ -20,7 +20,16 @@ from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
 
 from .definition_report import accept_definitions, report_lines
-from .load_settings import add_flags, approve, can_be_asked, chosen, examined, fill_start_cache, pending_lines, reviewed
+from .load_settings import (
+    add_flags,
+    approve,
+    can_be_asked,
+    choose_servers,
+    examine_settings,
+    fill_start_cache,
+    pending_lines,
+    review_settings,
+)
 from .output import bold, dim, emit, emit_json, plain
 
 __all__ = ["arguments", "run"]
@@ -59,7 +68,7 @@ def _is_path(arguments: argparse.Namespace) -> bool:
     is_written_so = is_written_so or target.endswith((".toml", ".json"))
     if arguments.hash is not None or is_written_so:
         return True
-    is_server = any(one.name == target for one in examined(arguments).settings.servers)
+    is_server = any(one.name == target for one in examine_settings(arguments).settings.servers)
     if is_server and Path(target).exists():
         raise InvalidArguments(
             f"`{target}` is a server and a file here",
@@ -70,7 +79,7 @@ def _is_path(arguments: argparse.Namespace) -> bool:
 
 def _accept(arguments: argparse.Namespace) -> int:
     """Accept the changed definitions of a server, or of one of its tools."""
-    loaded = examined(arguments)
+    loaded = examine_settings(arguments)
     if loaded.errors:
         raise BadConfiguration("; ".join(issue.sentence() for issue in loaded.errors))
     if arguments.tool is None and all(one.name != arguments.target for one in loaded.settings.servers):
@@ -79,7 +88,7 @@ def _accept(arguments: argparse.Namespace) -> int:
             suggestion="`ullage trust` lists what waits for approval",
             options=tuple(one.name for one in loaded.settings.servers),
         )
-    (server,) = chosen(loaded, arguments.target)
+    (server,) = choose_servers(loaded, arguments.target)
     status = 0
     if arguments.json:
         with open_definitions(loaded.settings, server) as definitions:
@@ -98,7 +107,7 @@ def _report_of(definitions: ServerDefinitions, tool: str | None) -> DefinitionRe
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    loaded = reviewed(arguments)
+    loaded = review_settings(arguments)
     approved = Approvals(Places.of_user().trust).all()
     pending = (*loaded.pending, *_pending_of_programs({one.path for one in loaded.pending}))
     reports = report_all(loaded.settings) if loaded.settings.servers else {}
@@ -165,7 +174,7 @@ def _approve(arguments: argparse.Namespace, path: Path) -> int:
     if not arguments.json:
         for line in pending_lines(found):
             emit(line)
-    approve(found, examined(arguments).settings.store)
+    approve(found, examine_settings(arguments).settings.store)
     fill_start_cache(arguments)
     if arguments.json:
         emit_json({"approved": _pending_json(found)})
@@ -184,7 +193,7 @@ def _forget(arguments: argparse.Namespace) -> int:
             suggestion="`ullage trust` lists approved files",
             options=tuple(str(one) for one in approvals.all()),
         )
-    audit_file(examined(arguments).settings.store, "revocation", str(path))
+    audit_file(examine_settings(arguments).settings.store, "revocation", str(path))
     fill_start_cache(arguments)
     if arguments.json:
         emit_json({"forgotten": str(path)})

@@ -35,11 +35,11 @@ def branch(records: Sequence[JsonObject]) -> list[JsonObject]:
     kept = set(_back(named))
     answers = {answer_of(record) for record in named if record["uuid"] in kept} - {None}
     # Results of parallel calls are separate branches of the tree, and so are the parts of one answer.
-    calls = {block for record in named if answer_of(record) in answers for block in _called(record)}
+    calls = {block for record in named if answer_of(record) in answers for block in _call_ids(record)}
     return [
         record
         for record in named
-        if record["uuid"] in kept or answer_of(record) in answers or calls.intersection(_answered(record))
+        if record["uuid"] in kept or answer_of(record) in answers or calls.intersection(_result_ids(record))
     ]
 
 
@@ -64,12 +64,12 @@ def answer_of(record: JsonObject) -> tuple[str, str | None] | None:
     return identity, text_at(record, "requestId") or text_at(record, "requestRef")
 
 
-def _called(record: JsonObject) -> Iterator[str]:
+def _call_ids(record: JsonObject) -> Iterator[str]:
     blocks = tables_at(table_at(record, "message"), "content")
     return (str(block.get("id")) for block in blocks if block.get("type") == "tool_use")
 
 
-def _answered(record: JsonObject) -> Iterator[str]:
+def _result_ids(record: JsonObject) -> Iterator[str]:
     if record.get("type") != "user":
         return iter(())
     blocks = tables_at(table_at(record, "message"), "content")
@@ -91,8 +91,8 @@ def read(document: Document) -> Conversation:
     records = document.objects
     main = main_lines(records)
     lines = branch(main)
-    said = _said(lines)
-    draft = _drafted(said)
+    said = _collect_messages(lines)
+    draft = _build_draft(said)
     draft.unread["lines that are no JSON"] = document.broken
     draft.unread["lines of agents of its own"] = sum(record.get("isSidechain") is True for record in records) * (
         len(main) < len(records)
@@ -127,7 +127,7 @@ class _Said:
     """The boundary line of the compaction after which the message follows."""
 
 
-def _said(lines: Sequence[JsonObject]) -> list[_Said]:
+def _collect_messages(lines: Sequence[JsonObject]) -> list[_Said]:
     said: list[_Said] = []
     boundary: JsonObject | None = None
     for record in lines:
@@ -185,11 +185,11 @@ def _is_whole(one: _Said) -> bool:
     return bool(told.keys() & {"preservedMessages", "preservedSegment"})
 
 
-def _drafted(said: Sequence[_Said]) -> Draft:
+def _build_draft(said: Sequence[_Said]) -> Draft:
     draft = Draft()
     places: dict[str, int] = {}
     for one in said:
-        native = {"role": one.role, "content": _ordered(one.blocks)}
+        native = {"role": one.role, "content": _sort_results_first(one.blocks)}
         place = len(draft.turns)
         if one.boundary is None:
             draft.add(native, one.at)
@@ -197,7 +197,7 @@ def _drafted(said: Sequence[_Said]) -> Draft:
             told = table_at(one.boundary, "compactMetadata")
             draft.let_go(
                 [native],
-                kept=_kept(told, places),
+                kept=_preserved_places(told, places),
                 before=tokens_at(told, "preTokens"),
                 after=tokens_at(told, "postTokens"),
                 at=moment(one.boundary.get("timestamp")),
@@ -208,7 +208,7 @@ def _drafted(said: Sequence[_Said]) -> Draft:
     return draft
 
 
-def _kept(told: JsonObject, places: Mapping[str, int]) -> list[int]:
+def _preserved_places(told: JsonObject, places: Mapping[str, int]) -> list[int]:
     """Return the places of the preserved turns, which are named individually or by the first and the last."""
     named = table_at(told, "preservedMessages")
     listed = named.get("allUuids") or named.get("uuids")
@@ -219,6 +219,6 @@ def _kept(told: JsonObject, places: Mapping[str, int]) -> list[int]:
     return list(range(min(ends), max(ends) + 1)) if ends else []
 
 
-def _ordered(blocks: Sequence[Json]) -> list[Json]:
+def _sort_results_first(blocks: Sequence[Json]) -> list[Json]:
     """Sort results first, as the provider requires."""
     return sorted(blocks, key=lambda block: not (isinstance(block, dict) and block.get("type") == "tool_result"))

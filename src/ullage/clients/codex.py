@@ -70,8 +70,8 @@ class _Reader:
                 self._item(payload, record.get("timestamp"))
             case "compacted":
                 at = record.get("timestamp")
-                made: list[object] = [_sent(item) for item in tables_at(payload, "replacement_history")]
-                kept = () if made else self._asked()
+                made: list[object] = [_drop_private_keys(item) for item in tables_at(payload, "replacement_history")]
+                kept = () if made else self._user_message_places()
                 summary = {
                     "type": "message",
                     "role": "user",
@@ -89,7 +89,7 @@ class _Reader:
     def _item(self, payload: JsonObject, at: Json) -> None:
         if text_at(payload, "type") in _UNSENT:
             return
-        place = self.draft.add(_sent(payload), moment(at))
+        place = self.draft.add(_drop_private_keys(payload), moment(at))
         is_answer = payload.get("role") == "assistant" or (
             payload.get("type") == "reasoning" or str(payload.get("type")).endswith("_call")
         )
@@ -131,13 +131,13 @@ class _Reader:
             self._billed = total
             self._used(table_at(info, "last_token_usage"), at)
 
-    def _asked(self) -> list[int]:
+    def _user_message_places(self) -> list[int]:
         """Return places of the user's messages, which older versions kept at a compaction."""
         turns = self.draft.turns
         return [place for place, turn in enumerate(turns) if _kind(turn.native) == _USER]
 
     def _rolled_back(self, turns: int) -> None:
-        asked = self._asked()
+        asked = self._user_message_places()
         if not 0 < turns <= len(asked):
             return
         place = asked[-turns]
@@ -148,7 +148,7 @@ class _Reader:
         self.draft.compactions = [one for one in self.draft.compactions if one.place < place]
 
 
-def _sent(item: JsonObject) -> dict[str, Json]:
+def _drop_private_keys(item: JsonObject) -> dict[str, Json]:
     return {key: value for key, value in item.items() if key not in _PRIVATE}
 
 

@@ -81,15 +81,15 @@ class _Reader:
         at = moment(table_at(info, "time").get("created"))
         self._places[text_at(info, "id") or ""] = len(self.draft.turns)
         if info.get("role") == "user":
-            self._asked(info, parts, at)
+            self._add_user_message(info, parts, at)
         elif info.get("summary") is True:
-            self._summarised(info, parts, at)
+            self._add_summary(info, parts, at)
         else:
             self.model = text_at(info, "modelID") or self.model
             for step in _steps(parts):
                 self._step(info, step, at)
 
-    def _asked(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
+    def _add_user_message(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
         mark = next((part for part in parts if part.get("type") == "compaction"), None)
         if mark is not None:
             self._compacting = {text_at(info, "id") or "": mark}
@@ -98,7 +98,7 @@ class _Reader:
         if said:
             self.draft.add(Message(role="user", parts=said), at)
 
-    def _summarised(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
+    def _add_summary(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
         """Add a summary as a compaction; a failed summary drops nothing."""
         if info.get("error") is not None or not info.get("finish"):
             return

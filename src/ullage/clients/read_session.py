@@ -86,7 +86,7 @@ def rewritten_plain(document: Document, natives: Sequence[Json]) -> str:
 def _of_list(values: Sequence[Json], *, broken: int) -> Conversation:
     messages = _messages(values)
     format = detect_messages(messages)  # noqa: A001
-    draft = _drafted(messages, format)
+    draft = _build_draft(messages, format)
     draft.unread["lines that are no JSON"] = broken
     draft.unread["values that are no message"] = len(values) - len(messages)
     return draft.finished(Conversation(program="messages", format=format))
@@ -97,7 +97,7 @@ def _of_body(body: JsonObject) -> Conversation:
     values = body.get(holder or "messages")
     listed = values if isinstance(values, list) else []
     messages = _messages(listed)
-    draft = _drafted(messages, format)
+    draft = _build_draft(messages, format)
     draft.unread["values that are no message"] = len(listed) - len(messages)
     tools = body.get("tools")
     system = next((body[key] for key in _SYSTEM.get(format, ()) if body.get(key)), "")
@@ -120,7 +120,7 @@ def _is_message(value: JsonObject) -> bool:
     return ("role" in value or "type" in value) and bool(value.keys() & _MARKS)
 
 
-def _drafted(messages: Sequence[dict[str, Json]], format: Format) -> Draft:  # noqa: A002
+def _build_draft(messages: Sequence[dict[str, Json]], format: Format) -> Draft:  # noqa: A002
     """Create a draft; an answer begins at the start of the assistant's turn."""
     draft = Draft()
     was_answer = False
@@ -164,7 +164,7 @@ def read_conversations(path: Path) -> list[Conversation]:
         if not found:
             raise UnreadableFile(f"`{path}` holds no session yet")
         return found
-    stored = _stored(path, data)
+    stored = _read_stored_session(path, data)
     return [stored] if stored is not None else _read(data.decode("utf-8", "replace"), str(path), archived_at(path))
 
 
@@ -194,7 +194,7 @@ def rewritten_text(text: str, natives: Sequence[Json]) -> str:
     return rewritten_plain(parse(text), natives)
 
 
-def _stored(path: Path, data: bytes) -> Conversation | None:
+def _read_stored_session(path: Path, data: bytes) -> Conversation | None:
     """Read the session that a file only names, from the files beside it; return None for any other file."""
     if path.parent.parent.name != "session":
         return None

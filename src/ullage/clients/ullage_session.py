@@ -56,7 +56,7 @@ def states_of(lines: Sequence[JsonObject], archived: Archived) -> list[State]:
         if before is None or _generation(_latest(before)) >= _generation(latest):
             break
         states.append(State(tuple(lines), latest))
-        lines = _undone(lines, latest, before)
+        lines = _undo_replacement(lines, latest, before)
     return [State(tuple(lines), None), *reversed(states)]
 
 
@@ -68,7 +68,9 @@ def _generation(line: JsonObject | None) -> int:
     return 0 if line is None else tokens_at(line, "generation") or 0
 
 
-def _undone(lines: Sequence[JsonObject], latest: JsonObject, before: Sequence[JsonObject]) -> list[JsonObject]:
+def _undo_replacement(
+    lines: Sequence[JsonObject], latest: JsonObject, before: Sequence[JsonObject]
+) -> list[JsonObject]:
     ids = latest.get("ids")
     replaced = frozenset(map(str, ids)) if isinstance(ids, list) else frozenset[str]()
     undone: list[JsonObject] = []
@@ -125,7 +127,7 @@ class _Reader:
         """Add the messages and compactions. The first state has every message that was ever appended; each compaction
         follows the messages that are older than it."""
         later = list(states[1:])
-        for line in _said(states[0].lines):
+        for line in _select_messages(states[0].lines):
             while later and _is_before(later[0], line):
                 self._let_go(later.pop(0))
             self._add(line)
@@ -146,17 +148,21 @@ class _Reader:
         made = state.compaction or {}
         written = made.get("ids")
         ids = frozenset(map(str, written)) if isinstance(written, list) else frozenset[str]()
-        for line in _said(state.lines):
+        for line in _select_messages(state.lines):
             if str(line.get("id")) in ids and str(line.get("id")) not in self._places:
                 self._add(line)
         self._was_answer = False
-        left = [self._places[str(line.get("id"))] for line in _said(state.lines) if str(line.get("id")) in self._places]
+        left = [
+            self._places[str(line.get("id"))]
+            for line in _select_messages(state.lines)
+            if str(line.get("id")) in self._places
+        ]
         self.draft.compactions.append(
             Compaction(place=len(self.draft.turns), left=tuple(left), at=moment(made.get("ts")))
         )
 
 
-def _said(lines: Sequence[JsonObject]) -> list[JsonObject]:
+def _select_messages(lines: Sequence[JsonObject]) -> list[JsonObject]:
     return [line for line in lines if text_at(line, "type") in _MESSAGES]
 
 

@@ -27,7 +27,7 @@ from typing import Any, TypeVar, cast
 from ullage.options import Rules, Server
 from ullage.start_cache import parts_text, relevant_folders, relevant_parts
 
-from .config_file import Issue, Page, dotted
+from .config_file import Issue, Page, join_path
 from .entries import Entry, launch_fault, server_of
 from .layers import ClientFile, Layer
 from .permissions import (
@@ -36,7 +36,7 @@ from .permissions import (
     Withheld,
     at,
     clean,
-    folded,
+    fold_server_name,
     narrowed,
     narrower,
     permissions_of,
@@ -44,11 +44,11 @@ from .permissions import (
     rests_of,
     tool_names,
 )
-from .settings_schema import FLAG, SECONDS, TRANSPORT, VARIABLE, described
+from .settings_schema import FLAG, SECONDS, TRANSPORT, VARIABLE, describe_value
 
 __all__ = [
     "Loose",
-    "blanked",
+    "blank_comments",
     "flag",
     "pairs",
     "parse_relaxed",
@@ -143,7 +143,7 @@ class Loose:
         return found
 
     def _misread(self, key: str, value: object) -> None:
-        self.faults.append(f"its `{key}` is {described(value)}, which cannot be meant")
+        self.faults.append(f"its `{key}` is {describe_value(value)}, which cannot be meant")
 
     def unused(self, server: str) -> tuple[Issue, ...]:
         return tuple(
@@ -198,7 +198,7 @@ def read_tables(page: Page, tables: Sequence[tuple[tuple[str, ...], object]], di
         if isinstance(table, dict):
             _read_table(page, path, cast("dict[str, object]", table), dialect, found)
         else:
-            said = f"`{path[-1]}` is {described(table)}, not a table of servers"
+            said = f"`{path[-1]}` is {describe_value(table)}, not a table of servers"
             found.issues.append(page.issue("problem", said, path))
     return found
 
@@ -209,7 +209,7 @@ def _read_table(page: Page, path: tuple[str, ...], table: Mapping[str, object], 
         name = _free(clean(given), found.servers.keys() - earlier)
         server, rules, issues = _read(page, (*path, given), name, raw, dialect)
         found.rules[name] = narrower(found.rules.get(name, Rules()), rules)
-        found.called[name] = found.called.get(name, frozenset()) | {folded(given)}
+        found.called[name] = found.called.get(name, frozenset()) | {fold_server_name(given)}
         if name in earlier:
             found.issues.append(
                 page.issue("note", f"server `{name}` stands above already", (*path, given), server=name)
@@ -231,9 +231,9 @@ def _read(
     page: Page, path: tuple[str, ...], name: str, raw: object, dialect: Dialect
 ) -> tuple[Server | None, Rules, tuple[Issue, ...]]:
     if not isinstance(raw, dict):
-        return None, Rules(), (_left_out(page, path, name, f"its entry is {described(raw)}, not a table"),)
+        return None, Rules(), (_left_out(page, path, name, f"its entry is {describe_value(raw)}, not a table"),)
     loose = Loose(page, path, cast("dict[str, object]", raw))
-    values = _settled({key: value for key, value in dialect(loose).items() if value is not None})
+    values = _settle_transport({key: value for key, value in dialect(loose).items() if value is not None})
     fault, rules = launch_fault(values), cast("Rules", values["rules"])
     faults = loose.faults or ([f"it {fault}"] if fault else [])
     unused = loose.unused(name)
@@ -243,7 +243,7 @@ def _read(
     return server, rules, (*issues, *unused)
 
 
-def _settled(values: dict[str, Any]) -> dict[str, Any]:
+def _settle_transport(values: dict[str, Any]) -> dict[str, Any]:
     """Settle an entry that has both a command and an address by its type."""
     if "command" in values and "url" in values and "transport" in values:
         values.pop("url" if values["transport"] == "stdio" else "command")
@@ -268,10 +268,10 @@ def parse_relaxed(text: str) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        return json.loads(blanked(text))
+        return json.loads(blank_comments(text))
 
 
-def blanked(text: str) -> str:
+def blank_comments(text: str) -> str:
     """Return plain JSON of the same length, line by line."""
     return _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
@@ -398,7 +398,7 @@ def read_mcp_json(page: Page) -> Layer:
         return replace(_nothing(page, "has no `mcpServers` and no `servers`"), client_file=client_file)
     found = read_tables(page, tables, _mcp_json_values)
     _hold_back(found, document)
-    only, unwanted = _excluded(lists, page.projects)
+    only, unwanted = _find_excluded_servers(lists, page.projects)
     switched_off = list(_switch_off(page, found, only, unwanted))
     return Layer(
         source=page.file,
@@ -465,7 +465,7 @@ def _table(value: object) -> dict[str, object]:
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _excluded(lists: Lists, projects: Iterable[str]) -> tuple[frozenset[str] | None, frozenset[str]]:
+def _find_excluded_servers(lists: Lists, projects: Iterable[str]) -> tuple[frozenset[str] | None, frozenset[str]]:
     """Return the only servers the file wants, if it lists any, and those it does not want, folded."""
     wanted = [lists.only(*path) for path in (("mcp", "allowed"), ("allowMCPServers",))]
     places = [
@@ -473,8 +473,8 @@ def _excluded(lists: Lists, projects: Iterable[str]) -> tuple[frozenset[str] | N
         ("excludeMCPServers",),
         *(("projects", one, "disabledMcpServers") for one in projects),
     ]
-    unwanted = frozenset(folded(name) for path in places for name in lists.names(*path) or ())
-    return _common(None if one is None else map(folded, one) for one in wanted), unwanted
+    unwanted = frozenset(fold_server_name(name) for path in places for name in lists.names(*path) or ())
+    return _common(None if one is None else map(fold_server_name, one) for one in wanted), unwanted
 
 
 def _common(lists: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
@@ -496,7 +496,7 @@ def _switch_off(page: Page, found: Found, only: frozenset[str] | None, unwanted:
 
 def _unclear(page: Page, lists: Lists) -> Iterator[Issue]:
     for path in dict.fromkeys(lists.unclear):
-        said = f"`{dotted(path)}` cannot be read whole; what could be read is kept to"
+        said = f"`{join_path(path)}` cannot be read whole; what could be read is kept to"
         yield page.issue("problem", said, path, suggestion="write names, each in quotes, in square brackets")
 
 
@@ -504,7 +504,7 @@ def _mcp_json_values(entry: Loose) -> dict[str, Any]:
     http_url = entry.take(text, "httpUrl")
     enabled = entry.take(flag, "enabled")
     command, arguments, environment = _launch(entry)
-    only = _common(_wanted(entry.tools(key)) for key in ("includeTools", "enabledTools", "tools"))
+    only = _common(_drop_wildcard(entry.tools(key)) for key in ("includeTools", "enabledTools", "tools"))
     denied = [name for key in ("excludeTools", "disabledTools") for name in entry.tools(key) or ()]
     mcp_json_rules = narrowed(only=None if only is None else sorted(only), denied=denied)
     values = {
@@ -563,5 +563,5 @@ def _mcp_json_variables(value: object) -> Any:  # noqa: ANN401 - a value of any 
     return value
 
 
-def _wanted(listed: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _drop_wildcard(listed: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return None if listed is None or "*" in listed else listed

@@ -44,9 +44,9 @@ __all__ = [
     "Severity",
     "Stamp",
     "Stamps",
-    "changed",
-    "dotted",
     "expand",
+    "find_changed_files",
+    "join_path",
     "json_line",
     "nearest",
     "project_files",
@@ -340,7 +340,7 @@ def stamps_of(paths: Iterable[Path]) -> dict[Path, Stamp | None]:
     return {path: stamp_of(path) for path in paths}
 
 
-def changed(before: Stamps, now: Stamps) -> frozenset[Path]:
+def find_changed_files(before: Stamps, now: Stamps) -> frozenset[Path]:
     """Return the files of both whose stamps differ."""
     return frozenset(path for path in before.keys() & now.keys() if before[path] != now[path])
 
@@ -379,11 +379,11 @@ class Page:
             message=message,
             file=self.file,
             line=find(self.text, path) if path else None,
-            key=dotted(path) if path else None,
+            key=join_path(path) if path else None,
             server=server,
             suggestion=suggestion,
         )
 
 
-def dotted(path: Sequence[str]) -> str:
+def join_path(path: Sequence[str]) -> str:
     return ".".join(path)

@@ -24,9 +24,9 @@ from urllib.parse import urlsplit
 from ullage.models import shipped
 from ullage.options import SAMPLE, DatabaseSettings, Limits, Server, Transport
 
-from .config_file import Expanded, Issue, Page, Severity, dotted, json_line, nearest, toml_line, variables_in
+from .config_file import Expanded, Issue, Page, Severity, join_path, json_line, nearest, toml_line, variables_in
 from .settings import BUILT_IN, ProviderSettings, Timing, WireKind
-from .settings_schema import CHOICES, LIMITS, PAIRS, POLICY, PROVIDER, TIMING, Key, described
+from .settings_schema import CHOICES, LIMITS, PAIRS, POLICY, PROVIDER, TIMING, Key, describe_value
 
 if TYPE_CHECKING:
     from ullage.delegate import Policy
@@ -39,6 +39,7 @@ __all__ = [
     "Path",
     "Table",
     "database_of",
+    "describe_unresolved",
     "is_ullage",
     "joined",
     "judged",
@@ -48,7 +49,6 @@ __all__ = [
     "read_provider",
     "sample_shop",
     "server_of",
-    "unresolved",
 ]
 
 _EXPANDED = ("command", "arguments", "environment", "directory", "url", "headers")
@@ -79,13 +79,13 @@ def server_of(page: Page, entry: Entry) -> tuple[Server | None, tuple[Issue, ...
         said = f"server `{entry.name}` is Ullage itself and is skipped"
         return None, (page.issue("note", said, entry.path, server=entry.name),)
     found = list[Expanded]()
-    values = {**entry.values, **_expanded(page, entry.values, found)}
+    values = {**entry.values, **_expand_variables(page, entry.values, found)}
     faults = () if values.get("disabled") else (*_unready(page, entry, found), *_unusable(page, entry, values))
     if faults:
         return None, faults
     values["transport"] = values.get("transport") or _transport(values.get("url"))
     values["launch"] = _launch(page, entry.values)
-    return Server(name=entry.name, came_from=f"{page.file} [{dotted(entry.path)}]", **values), ()
+    return Server(name=entry.name, came_from=f"{page.file} [{join_path(entry.path)}]", **values), ()
 
 
 def _launch(page: Page, written: Mapping[str, Any]) -> str:
@@ -101,13 +101,13 @@ def _launch(page: Page, written: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _expanded(page: Page, values: Mapping[str, Any], found: list[Expanded]) -> dict[str, Any]:
+def _expand_variables(page: Page, values: Mapping[str, Any], found: list[Expanded]) -> dict[str, Any]:
     def replaced(text: str) -> str:
         result = page.expand(text)
         found.append(result)
         return result.text
 
-    texts = {key: _mapped(values[key], replaced) for key in _EXPANDED if key in values}
+    texts = {key: _map_texts(values[key], replaced) for key in _EXPANDED if key in values}
     if "directory" in texts:
         texts["directory"] = page.absolute(cast("str", texts["directory"]))
     if str(texts.get("command", "")).startswith("~"):
@@ -115,7 +115,7 @@ def _expanded(page: Page, values: Mapping[str, Any], found: list[Expanded]) -> d
     return texts
 
 
-def _mapped(value: object, change: Callable[[str], str]) -> object:
+def _map_texts(value: object, change: Callable[[str], str]) -> object:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, tuple):
@@ -124,11 +124,11 @@ def _mapped(value: object, change: Callable[[str], str]) -> object:
 
 
 def _unready(page: Page, entry: Entry, found: list[Expanded]) -> tuple[Issue, ...]:
-    issues = unresolved(page, f"server `{entry.name}`", entry.path, found)
+    issues = describe_unresolved(page, f"server `{entry.name}`", entry.path, found)
     return tuple(replace(issue, server=entry.name) for issue in issues)
 
 
-def unresolved(page: Page, what: str, path: tuple[str, ...], found: Sequence[Expanded]) -> tuple[Issue, ...]:
+def describe_unresolved(page: Page, what: str, path: tuple[str, ...], found: Sequence[Expanded]) -> tuple[Issue, ...]:
     """Return why an entry is left out: variables that are not set, or that only another program can fill in."""
     unset = dict.fromkeys(name for one in found for name in one.unset)
     foreign = dict.fromkeys(name for one in found for name in one.foreign)
@@ -227,7 +227,7 @@ class Findings:
     def table(self, document: Table, path: Path) -> Table:
         """Return the table at the end of the path; an empty one if there is none."""
         if path[-1] in document and not isinstance(document[path[-1]], dict):
-            self.error(f"`{dotted(path)}` must be a table, and is {described(document[path[-1]])}", path)
+            self.error(f"`{join_path(path)}` must be a table, and is {describe_value(document[path[-1]])}", path)
             return {}
         return cast("Table", document.get(path[-1], {}))
 
@@ -248,29 +248,29 @@ class Findings:
 
     def unknown(self, name: str, path: Path, known: Sequence[str]) -> None:
         near = nearest(name, known)
-        where = f"in `[{dotted(path)}]`" if path else "before the first table"
+        where = f"in `[{join_path(path)}]`" if path else "before the first table"
         hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else f"known are {', '.join(known)}"
         self.error(f"unknown key `{name}` {where}", (*path, name), hint, near or tuple(known))
 
     def _misfit(self, key: Key, value: object, path: Path) -> None:
-        shown = described(value)
+        shown = describe_value(value)
         hint = "put it in quotes" if key.kind is PAIRS and shown == "a table" else ""
         is_now = "" if shown == key.kind.nature else f", and is {shown}"
         wanted = key.kind.wanted
-        self.error(f"`{dotted(path)}` must be {wanted}{is_now}", path, hint, CHOICES.get(wanted, ()))
+        self.error(f"`{join_path(path)}` must be {wanted}{is_now}", path, hint, CHOICES.get(wanted, ()))
 
     def named(self, document: Table, path: Path) -> Iterator[tuple[Path, Table]]:
         """Yield the tables whose names the user chose."""
         for name in (table := self.table(document, path)):
             place = (*path, name)
             if not isinstance(table[name], dict):
-                self.error(f"`{dotted(place)}` must be a table, and is {described(table[name])}", place)
+                self.error(f"`{join_path(place)}` must be a table, and is {describe_value(table[name])}", place)
             elif _NAME.fullmatch(name):
                 yield place, self.table(table, place)
             else:
-                said = f"`{name}` cannot be a name in `[{dotted(path)}]`"
+                said = f"`{name}` cannot be a name in `[{join_path(path)}]`"
                 self.error(
-                    said if name else f"a name in `[{dotted(path)}]` is empty",
+                    said if name else f"a name in `[{join_path(path)}]` is empty",
                     place,
                     "use letters, digits, `_`, `.` and `-`",
                 )
@@ -292,12 +292,12 @@ def database_of(
     """Return the database, or None and the reason why it is left out. The keys of `values` are names of fields."""
     written = cast("str", values["url"])
     expanded = page.expand(written)
-    missing = unresolved(page, f"source `{path[-1]}`", path, [expanded])
+    missing = describe_unresolved(page, f"source `{path[-1]}`", path, [expanded])
     if missing:
         return None, missing
     rest = {name: value for name, value in values.items() if name not in LIMITS}
     limits = _limits({name: value for name, value in values.items() if name in LIMITS})
-    rest |= {"url": _placed(expanded.text, page.absolute), "came_from": f"{page.file} [{dotted(path)}]"}
+    rest |= {"url": _resolve_url(expanded.text, page.absolute), "came_from": f"{page.file} [{join_path(path)}]"}
     return DatabaseSettings(name=path[-1], limits=limits, **rest), _plain(page, path, written)
 
 
@@ -306,7 +306,7 @@ def _limits(values: Mapping[str, Any]) -> Limits:
     return Limits(**{**values, **sized})
 
 
-def _placed(url: str, absolute: Callable[[str], str]) -> str:
+def _resolve_url(url: str, absolute: Callable[[str], str]) -> str:
     if url == SAMPLE:
         return url
     if "://" not in url:
@@ -355,7 +355,9 @@ def read_provider(findings: Findings, path: Path, table: Table) -> ProviderSetti
 def _refuse_keys(findings: Findings, path: Path, table: Table) -> None:
     for name in table:
         if name in _KEYS:
-            findings.error(f"a key does not belong into a file, as `{dotted((*path, name))}` is", (*path, name), _HINT)
+            findings.error(
+                f"a key does not belong into a file, as `{join_path((*path, name))}` is", (*path, name), _HINT
+            )
     headers = table.get("headers")
     for name, value in cast("Mapping[str, object]", headers if isinstance(headers, dict) else {}).items():
         if _SECRET_HEADER.fullmatch(name) and not variables_in(str(value)):
@@ -369,7 +371,7 @@ def _provider(findings: Findings, path: Path, values: Mapping[str, Any]) -> Prov
     found = list[Expanded]()
     written: Mapping[str, str] = {"": values["base_url"], **values.get("headers", {})}
     expanded = {name: _providers_expanded(findings, text, found) for name, text in written.items()}
-    missing = unresolved(findings.page, f"provider `{path[-1]}`", path, found)
+    missing = describe_unresolved(findings.page, f"provider `{path[-1]}`", path, found)
     findings.issues.extend(missing)
     if missing:
         return None
@@ -385,7 +387,7 @@ def _provider(findings: Findings, path: Path, values: Mapping[str, Any]) -> Prov
         host=values.get("host"),
         variables=frozenset(one for text in written.values() for one in variables_in(text))
         | ({key_env} if key_env else set[str]()),
-        came_from=f"{findings.page.file} [{dotted(path)}]",
+        came_from=f"{findings.page.file} [{join_path(path)}]",
     )
 
 

@@ -19,7 +19,7 @@ from ullage.options import DatabaseSettings, Limits, Rules, Server, ServerResult
 
 from .config_file import Issue
 from .entries import Documents
-from .permissions import Withheld, folded, names_of, rules_of, within
+from .permissions import Withheld, fold_server_name, names_of, rules_of, within
 from .settings import Budget, ClientProfile, Folders, ProviderSettings, Scope, Token
 
 __all__ = [
@@ -138,7 +138,9 @@ def restrictions_of(layer: Layer) -> Layer:
     for key in OFF_STAYS_OFF:
         if layer.values.get(key) is False:
             values[key] = False
-    disabled = {folded(name) for name, server in layer.servers.items() if server is not None and server.disabled}
+    disabled = {
+        fold_server_name(name) for name, server in layer.servers.items() if server is not None and server.disabled
+    }
     restricting = replace(
         layer.withheld,
         rules={name: _holding_back(rules) for name, rules in layer.withheld.rules.items()},
@@ -165,14 +167,14 @@ def _holding_back(rules: Rules) -> Rules:
 def without_user_only_keys(layer: Layer) -> Layer:
     """Return the layer of an approved project file without the keys that only the user's own settings may set. Each is
     reported."""
-    issues = [_ignored(layer, key, why) for key, why in USER_ONLY_VALUES.items() if key in layer.values]
-    issues += [_ignored(layer, f"http.tokens.{name}", "it decides who may connect") for name in layer.tokens]
+    issues = [_ignored_issue(layer, key, why) for key, why in USER_ONLY_VALUES.items() if key in layer.values]
+    issues += [_ignored_issue(layer, f"http.tokens.{name}", "it decides who may connect") for name in layer.tokens]
     servers = dict[str, Server | None]()
     for name, server in layer.servers.items():
         servers[name] = None if server is None else _without_user_only(server)
         if server is not None and servers[name] != server:
             issues += [
-                _ignored(layer, f"servers.{name}.{key}", why)
+                _ignored_issue(layer, f"servers.{name}.{key}", why)
                 for key, why in USER_ONLY_SERVER_KEYS.items()
                 if getattr(server, key) != getattr(servers[name], key)
             ]
@@ -191,7 +193,7 @@ def _without_user_only(server: Server) -> Server:
     return replace(server, **defaults)
 
 
-def _ignored(layer: Layer, key: str, why: str) -> Issue:
+def _ignored_issue(layer: Layer, key: str, why: str) -> Issue:
     hint = "write it into your own ullage.toml if you want it"
     if key.endswith(".inherit_env"):
         hint = 'name the variables in the entry instead: env = { NAME = "${NAME}" }'

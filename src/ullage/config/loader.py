@@ -23,7 +23,7 @@ from ullage.errors import BadConfiguration, UnreadableFile, UnsupportedModel
 from ullage.models import PLAIN_RULES, shipped
 from ullage.options import encoder_lacks
 
-from .config_file import Issue, Places, RecordingEnvironment, Stamps, changed, refusal, stamps_of
+from .config_file import Issue, Places, RecordingEnvironment, Stamps, find_changed_files, refusal, stamps_of
 from .entries import FILES as POLICY_FILES
 from .entries import sample_shop
 from .layers import ClientFile, Layer
@@ -33,10 +33,21 @@ from .read_files import Reading
 from .settings import Search, Settings, Token
 from .settings_schema import CHOICES, GATEWAY, LEVEL, MONEY, RESULTS, STORE_KEYS, TELEMETRY, TEXT, Kind
 
-__all__ = ["Flags", "Loaded", "Reload", "Reloading", "examine", "installed", "load", "read_tokens", "review", "watch"]
+__all__ = [
+    "Flags",
+    "Loaded",
+    "Reload",
+    "Reloading",
+    "examine",
+    "load",
+    "read_tokens",
+    "restrict_to_installed",
+    "review",
+    "watch",
+]
 
 
-def installed(search: Search, lacking: Sequence[str], place: str) -> tuple[Search, tuple[Issue, ...]]:
+def restrict_to_installed(search: Search, lacking: Sequence[str], place: str) -> tuple[Search, tuple[Issue, ...]]:
     """Return the search settings that can be used without the modules in `lacking`, and notes about it. `place` is the
     source of the setting."""
     if search.index != "encoder" or not lacking:
@@ -161,7 +172,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         is_review=is_review,
         replaced=replaced or {},
     )
-    spoken = list(_spoken(flags, environment))
+    spoken = list(_flag_layers(flags, environment))
     files = list(reading.layers(_named_file(flags, environment), flags.include))
     # Last, so that a configured database precedes it, and one that is called `shop` replaces it.
     sample = [Layer(source=SAMPLE_SOURCE, databases={"shop": sample_shop()})] if flags.sample else []
@@ -169,7 +180,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
     today = datetime.now(UTC).date()
     combined = combine(layers, store=reading.places.store, sample=reading.places.sample, today=today)
     unknown = _unknown_models(combined.settings, combined.why)
-    search, lost = installed(combined.settings.search, encoder_lacks(), combined.why["search.index"])
+    search, lost = restrict_to_installed(combined.settings.search, encoder_lacks(), combined.why["search.index"])
     return Loaded(
         settings=replace(
             combined.settings, search=search, pending_files=tuple(str(one.path) for one in reading.pending)
@@ -212,7 +223,7 @@ def _named_file(flags: Flags, environment: Mapping[str, str]) -> Path | None:
     return flags.config or (Path(named) if named else None)
 
 
-def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
+def _flag_layers(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
     """Yield the layers of flags and variables, one each."""
     tables = {"gateway": GATEWAY, "results": RESULTS, "store": STORE_KEYS, "telemetry": TELEMETRY}
     kinds = {f"{table}.{key.name}": key.kind for table, keys in tables.items() for key in keys} | _DELEGATE
@@ -233,7 +244,7 @@ def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
         if value is None:
             continue
         kind = kinds[key]
-        read = kind.read(_meant(value, kind))
+        read = kind.read(_parse_text_value(value, kind))
         if read is None:
             message, options = f"`{source}` must be {kind.wanted}", CHOICES.get(kind.wanted, ())
             yield Layer(source=source, issues=(Issue(severity="error", message=message, key=key, options=options),))
@@ -241,7 +252,7 @@ def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
             yield Layer(source=source, values={key: read})
 
 
-def _meant(text: str, kind: Kind) -> object:
+def _parse_text_value(text: str, kind: Kind) -> object:
     """Parse a flag or a variable, which are always texts."""
     if kind.nature != "a number" or not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text, re.ASCII):
         return text
@@ -308,7 +319,7 @@ async def _next(seen: Stamps, interval: float, settle: float) -> tuple[frozenset
     while True:
         await anyio.sleep(interval)
         now = await _still(seen, settle)
-        found = changed(seen, now)
+        found = find_changed_files(seen, now)
         if found:
             return found, now
         seen = now
@@ -317,10 +328,10 @@ async def _next(seen: Stamps, interval: float, settle: float) -> tuple[frozenset
 async def _still(seen: Stamps, settle: float) -> Stamps:
     """Return the stamps once they stop changing."""
     now = await _look(seen)
-    for _ in range(_LONGEST_BURST if changed(seen, now) else 0):
+    for _ in range(_LONGEST_BURST if find_changed_files(seen, now) else 0):
         await anyio.sleep(settle)
         later = await _look(seen)
-        if not changed(now, later):
+        if not find_changed_files(now, later):
             break
         now = later
     return now
@@ -366,11 +377,11 @@ class Reloading:
                 told = None if refused == before else Reload(loaded=self.loaded, refused=refused)
             else:
                 seen = fresh.stamps
-                told = self._taken(fresh)
+                told = self._make_reload(fresh)
             if told is not None:
                 yield told
 
-    def _taken(self, fresh: Loaded) -> Reload | None:
+    def _make_reload(self, fresh: Loaded) -> Reload | None:
         # Reject errors, and files of other programs that cannot be read at the moment: their servers must not vanish
         # because of a typing error.
         unread = (issue for issue in fresh.issues if issue.severity == "problem" and issue.file in fresh.unread)

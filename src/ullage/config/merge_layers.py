@@ -34,7 +34,7 @@ from .layers import (
     restricted_results,
     restricted_rules,
 )
-from .permissions import folded, names_of, narrower, overridden, rules_of, within
+from .permissions import fold_server_name, names_of, narrower, overridden, rules_of, within
 from .settings import (
     BUILT_IN,
     Budget,
@@ -67,7 +67,7 @@ def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[S
         *(layer for layer in project if is_switched_off(server, layer)),
     )
     off_by = None if server.disabled else next(iter(switching_off), None)
-    rules = _bound(server, names, winner, others)
+    rules = _bind_rules(server, names, winner, others)
     if project:
         rules = restricted_rules(replace(server, rules=rules), project)
     held = replace(server, rules=rules, disabled=server.disabled or off_by is not None)
@@ -78,7 +78,7 @@ def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[S
     )
 
 
-def _bound(server: Server, names: frozenset[str], winner: Layer, layers: Sequence[Layer]) -> Rules:
+def _bind_rules(server: Server, names: frozenset[str], winner: Layer, layers: Sequence[Layer]) -> Rules:
     foreign = [layer.withheld for layer in layers if layer.is_foreign]
     # Joined first, and only then combined with the user's own: one file's list of wanted tools must not override
     # another's denial.
@@ -265,7 +265,7 @@ class Combined:
 
 def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "") -> Combined:
     """Merge all layers, highest first. `store` is the URL of the store if none is set."""
-    values, why = _decided(layers)
+    values, why = _decide_values(layers)
     for key in OFF_STAYS_OFF:
         _stay_off(key, layers, values, why)
     servers, issues = _servers(layers, why)
@@ -300,7 +300,7 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
     return Combined(settings, why, (*said, *issues, *notes, *policy_issues, *left_out, *clashes))
 
 
-def _decided(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
+def _decide_values(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
     values = dict[str, Any]()
     tables = {"gateway": Gateway, "search": Search, "results": Results}
     names = (f"{table}.{one.name}" for table, kind in tables.items() for one in fields(kind))
@@ -348,7 +348,7 @@ def _own(layers: Sequence[Layer], values: Mapping[str, Any]) -> Rules:
     """Return the rules of Ullage's own tools, key by key. What may be called is also bound by the user's file."""
     decided = Rules(**_under("own.", values))
     project, user = (
-        Rules(**_under("own.", _decided([layer for layer in layers if layer.is_project is from_project])[0]))
+        Rules(**_under("own.", _decide_values([layer for layer in layers if layer.is_project is from_project])[0]))
         for from_project in (True, False)
     )
     hidden = tuple(dict.fromkeys((*user.hidden, *project.hidden)))
@@ -391,8 +391,8 @@ def _without_taken_prefix(server: Server, layer: Layer, layers: Sequence[Layer])
     if not layer.is_project:
         return server, ()
     users = [one for other in layers if not other.is_project for one in other.servers.values() if one is not None]
-    taken = {folded(name).casefold() for one in users for name in (one.name, one.spoken_prefix)}
-    if server.prefix is None or (server.prefix and folded(server.prefix).casefold() not in taken):
+    taken = {fold_server_name(name).casefold() for one in users for name in (one.name, one.spoken_prefix)}
+    if server.prefix is None or (server.prefix and fold_server_name(server.prefix).casefold() not in taken):
         return server, ()
     said = f"`prefix` of server `{server.name}` is ignored in a project's file: it would take names of other tools"
     issue = Issue(

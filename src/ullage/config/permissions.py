@@ -33,7 +33,7 @@ __all__ = [
     "Withheld",
     "at",
     "clean",
-    "folded",
+    "fold_server_name",
     "literal",
     "names_of",
     "narrowed",
@@ -44,7 +44,7 @@ __all__ = [
     "rests_of",
     "rules_for",
     "rules_of",
-    "starred",
+    "star_pattern",
     "tool_names",
     "within",
 ]
@@ -100,7 +100,7 @@ def clean(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-") or "server"
 
 
-def folded(name: str) -> str:
+def fold_server_name(name: str) -> str:
     """Replace everything except letters and digits with `_`, as Claude Code writes servers. A character above U+FFFF
     becomes `__`, because it is two UTF-16 units there."""
     return re.sub(r"[^A-Za-z0-9]", lambda match: "__" if match.group() > "\uffff" else "_", name)
@@ -124,8 +124,8 @@ def narrowed(
     """
     rules = Rules(
         only=None if only is None else _each(literal, only),
-        ask=EVERY if ask_rest else _each(starred, asked),
-        deny=_each(starred, denied),
+        ask=EVERY if ask_rest else _each(star_pattern, asked),
+        deny=_each(star_pattern, denied),
     )
     free = [name for name in unasked if ask_rest and rules.access(name) != "deny"]
     return replace(rules, allow=_each(literal, free))
@@ -134,12 +134,12 @@ def narrowed(
 def tool_names(listed: Iterable[str], server: str) -> tuple[str, ...]:
     """Return tools as the server calls them, from a list that may add arguments or the program's own prefix."""
     names = [name.partition("(")[0].strip() for name in listed]
-    return tuple(dict.fromkeys(one for name in names for one in (name, _unprefixed(name, folded(server)))))
+    return tuple(dict.fromkeys(one for name in names for one in (name, _strip_prefix(name, fold_server_name(server)))))
 
 
-def _unprefixed(name: str, server: str) -> str:
+def _strip_prefix(name: str, server: str) -> str:
     ends = (match.start() for match in re.finditer(r"(?=__.)", name) if name.startswith(_PREFIX))
-    return next((name[end + 2 :] for end in ends if folded(name[len(_PREFIX) : end]) == server), name)
+    return next((name[end + 2 :] for end in ends if fold_server_name(name[len(_PREFIX) : end]) == server), name)
 
 
 def literal(name: str) -> str:
@@ -147,7 +147,7 @@ def literal(name: str) -> str:
     return re.sub(r"[*?\[]", r"[\g<0>]", name)
 
 
-def starred(name: str) -> str:
+def star_pattern(name: str) -> str:
     """Return a pattern in which only a star has a special meaning."""
     return "*".join(literal(part) for part in name.split("*"))
 
@@ -164,21 +164,21 @@ def narrower(first: Rules, second: Rules) -> Rules:
     """Return what two other programs' files both allow, for a server that is in both."""
     return replace(
         first,
-        allow=_joined(_still_allowed(first.allow, second), _still_allowed(second.allow, first)),
-        ask=_joined(first.ask, second.ask),
-        deny=_joined(first.deny, second.deny),
+        allow=_join_patterns(_still_allowed(first.allow, second), _still_allowed(second.allow, first)),
+        ask=_join_patterns(first.ask, second.ask),
+        deny=_join_patterns(first.deny, second.deny),
         only=_common(first.only, second.only),
     )
 
 
 def overridden(own: Rules, other: Rules) -> Rules:
     """Return the user's own rules, with the restrictions of another program's file except those lifted by name."""
-    wanted = None if other.only is None else _joined(other.only, own.allow)
+    wanted = None if other.only is None else _join_patterns(other.only, own.allow)
     return replace(
         own,
-        allow=_joined(own.allow, _still_allowed(other.allow, own)),
-        ask=_joined(own.ask, other.ask),
-        deny=_joined(own.deny, other.deny),
+        allow=_join_patterns(own.allow, _still_allowed(other.allow, own)),
+        ask=_join_patterns(own.ask, other.ask),
+        deny=_join_patterns(own.deny, other.deny),
         only=wanted if own.only is None else own.only,
         # Of two lists of patterns, a tool must be on both.
         under=own.under if own.only is None or wanted is None else Rules(only=wanted, under=own.under),
@@ -187,7 +187,7 @@ def overridden(own: Rules, other: Rules) -> Rules:
 
 def within(rules: Rules, bound: Rules) -> Rules:
     """Return the rules with all restrictions of the bound, even for tools that the rules allow."""
-    writing = _joined(rules.writing, bound.writing)
+    writing = _join_patterns(rules.writing, bound.writing)
     limit = Rules(allow=bound.allow, ask=bound.ask, deny=bound.deny, only=bound.only)
     if not _holds_back(limit):
         return replace(rules, writing=writing)
@@ -210,7 +210,7 @@ def _common(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tu
     return tuple(one for one in first if one in second)
 
 
-def _joined(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+def _join_patterns(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
 
 
@@ -235,7 +235,7 @@ def permissions_of(lists: Lists, projects: Iterable[str]) -> Permissions | None:
         deny=tuple(_of_servers(lists.names("permissions", "deny"))),
         ask=tuple(_of_servers(lists.names("permissions", "ask"))),
         declined=tuple(
-            folded(name) for place in places for name in lists.names(*place, "disabledMcpjsonServers") or ()
+            fold_server_name(name) for place in places for name in lists.names(*place, "disabledMcpjsonServers") or ()
         ),
     )
     return found if lists.table("permissions") or found != Permissions() else None
@@ -262,8 +262,8 @@ def _for_server(rule: str, whole: str) -> Iterator[str]:
     if "" in _rests(rule, whole):
         yield from EVERY
     for rest in filter(None, _rests(rule, f"{whole}__")):
-        yield starred(rest)
-        yield "".join("*" if one == "*" else _ODD if folded(one) == "_" else one for one in rest)
+        yield star_pattern(rest)
+        yield "".join("*" if one == "*" else _ODD if fold_server_name(one) == "_" else one for one in rest)
 
 
 def rests_of(rules: Iterable[str], starts: Iterable[str]) -> Iterator[str]:
@@ -280,7 +280,7 @@ def _rests(rule: str, start: str) -> list[str]:
     places = _after_stars(rule, {0})
     for letter in start:
         stay = {at for at in places if rule[at : at + 1] == "*"}
-        step = {at + 1 for at in places - stay if folded(rule[at : at + 1]) == letter}
+        step = {at + 1 for at in places - stay if fold_server_name(rule[at : at + 1]) == letter}
         places = _after_stars(rule, stay | step)
     return [rule[at:] for at in sorted(places)]
 
@@ -315,7 +315,7 @@ class Withheld:
 def names_of(server: str, parts: Iterable[Withheld]) -> frozenset[str]:
     """Return every name of a server, folded."""
     called = (part.called.get(server, frozenset[str]()) for part in parts)
-    return frozenset((folded(server),)).union(*called)
+    return frozenset((fold_server_name(server),)).union(*called)
 
 
 def rules_of(server: str, names: frozenset[str], parts: Sequence[Withheld], *, home: Withheld) -> Rules:

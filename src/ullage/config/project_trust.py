@@ -400,7 +400,7 @@ def is_secret_name(name: str) -> bool:
 def effects_of(layers: Sequence[Layer]) -> tuple[str, ...]:
     """Return what the layers of one project file and its included files would do, in a stable order."""
     lines = [line for layer in layers for line in _effects(layer)]
-    return tuple(dict.fromkeys(_shortened(line) for line in lines))
+    return tuple(dict.fromkeys(_shorten_line(line) for line in lines))
 
 
 # fmt: off
@@ -442,7 +442,7 @@ def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -
         named = _SHOWN_ELSEWHERE["servers" if tables else table] if tables or table in _SHOWN_ELSEWHERE else set[str]()
         for path, leaf in _leaves(value, (table,)):
             if not (len(path) >= _NAMED_KEY and path[2] in named):
-                yield _shortened(f"set       {'.'.join(path)} = {_shown_value(path[-1], _written(leaf))}")
+                yield _shorten_line(f"set       {'.'.join(path)} = {_shown_value(path[-1], _format_value(leaf))}")
 
 
 def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -471,7 +471,7 @@ def _setting_effects(layer: Layer) -> Iterator[str]:
         yield f"set       the profile of client `{name}`: {_fields_of(profile)}"
     for key, value in sorted(layer.values.items()):
         if key not in USER_ONLY_VALUES:
-            yield f"set       {key} = {_written(value)}"
+            yield f"set       {key} = {_format_value(value)}"
     for name, rules in layer.withheld.rules.items():
         yield from _rule_effects(name, rules)
     ignored = [key for key in layer.values if key in USER_ONLY_VALUES]
@@ -553,10 +553,10 @@ def _rule_effects(name: str, rules: Rules) -> Iterator[str]:
 def _fields_of(value: object) -> str:
     names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
     said = {name: getattr(value, name) for name in names if getattr(value, name) is not None}
-    return ", ".join(f"{name} {_written(one)}" for name, one in said.items()) or "nothing"
+    return ", ".join(f"{name} {_format_value(one)}" for name, one in said.items()) or "nothing"
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, cast('tuple[object, ...]', value)))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -608,7 +608,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
-def _shortened(line: str) -> str:
+def _shorten_line(line: str) -> str:
     if len(line) <= _LONGEST or line.startswith(_NEVER_CUT):
         return line
     return f"{line[:_LONGEST]}… ({len(line)} characters, digest {_digest(line)})"

@@ -163,10 +163,10 @@ class Reading:
             if self.scope.is_inside(path):
                 content = self._content(path, _LARGEST_OF_PROJECT, "problem")
                 if content is not None:
-                    yield restrictions_of(self._foreign(path, _decoded(content), expands=False))
+                    yield restrictions_of(self._foreign(path, _decode_text(content), expands=False))
 
     def _approved_toml(self, unit: Unit) -> Layer:
-        page = self._page(unit.root, _decoded(unit.contents[unit.root] or b""))
+        page = self._page(unit.root, _decode_text(unit.contents[unit.root] or b""))
         layer = self._with_named_policy(read_ullage_toml(page), unit)
         return self._without_links_outside(without_user_only_keys(replace(layer, is_project=True)))
 
@@ -203,7 +203,7 @@ class Reading:
         return replace(layer, retrieves=retrieves, databases=databases, issues=(*layer.issues, *issues))
 
     def _inert_toml(self, unit: Unit) -> Layer:
-        return read_ullage_toml(self._page(unit.root, _decoded(unit.contents[unit.root] or b""), expands=False))
+        return read_ullage_toml(self._page(unit.root, _decode_text(unit.contents[unit.root] or b""), expands=False))
 
     # -- Approval
 
@@ -298,17 +298,17 @@ class Reading:
             limit = _LARGEST if is_users else _LARGEST_OF_PROJECT
             content = contents[path] = self._content(path, limit, "problem", is_regular=True)
             if is_users and content is not None and path not in policy_files:
-                digests[path] = _digest_of_layer(self._foreign(path, _decoded(content), expands=False))
+                digests[path] = _digest_of_layer(self._foreign(path, _decode_text(content), expands=False))
         return replace(unit, contents=contents, digests=digests, includes=includes, policy_files=policy_files)
 
     def _other_settings(self, unit: Unit) -> Iterator[str]:
         """Yield lines for the keys of a unit's files that its layers do not show."""
         if unit.kind == "settings":
-            yield from other_settings(_parsed(unit.contents[unit.root], is_toml=True))
+            yield from other_settings(_parse_document(unit.contents[unit.root], is_toml=True))
         for path in unit.policy_files:
-            yield from other_settings(_parsed(unit.contents[path], is_toml=False))
+            yield from other_settings(_parse_document(unit.contents[path], is_toml=False))
         for path in (unit.root,) if unit.kind == "servers" else unit.includes:
-            document = _parsed(unit.contents[path], is_toml=path.suffix == ".toml")
+            document = _parse_document(unit.contents[path], is_toml=path.suffix == ".toml")
             yield from other_settings(document, _SERVER_TABLES)
 
     def _inert_layers(self, unit: Unit) -> Iterator[Layer]:
@@ -476,7 +476,7 @@ class Reading:
     def _text(self, path: Path, *, severity: Severity) -> str | None:
         """Return the text of a file of the user's own; None if there is none."""
         content = self._content(path, _LARGEST, severity)
-        return None if content is None else _decoded(content)
+        return None if content is None else _decode_text(content)
 
     def _content(self, path: Path, limit: int, severity: Severity, *, is_regular: bool = False) -> bytes | None:
         """Return a file's bytes, or None. An existing file that cannot be read adds an issue.
@@ -527,20 +527,20 @@ def _read_users(path: Path, limit: int) -> bytes:
         return file.read(limit)
 
 
-def _decoded(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     """Return the text of a file, which `_content` has checked to be UTF-8."""
     return content.decode("utf-8-sig")
 
 
 def _text_of(unit: Unit, path: Path) -> str | None:
     content = unit.contents.get(path)
-    return None if content is None else _decoded(content)
+    return None if content is None else _decode_text(content)
 
 
-def _parsed(content: bytes | None, *, is_toml: bool) -> Mapping[str, object]:
+def _parse_document(content: bytes | None, *, is_toml: bool) -> Mapping[str, object]:
     """Return a file's document; an empty one if it cannot be parsed, which its layer reports."""
     try:
-        text = _decoded(content or b"")
+        text = _decode_text(content or b"")
         document: object = tomllib.loads(text) if is_toml else parse_relaxed(text)
     except (ValueError, RecursionError):
         return {}
@@ -553,7 +553,7 @@ def _kind_of(path: Path, content: bytes) -> UnitKind:
     if path.suffix == ".json":
         return "servers"
     try:
-        document = tomllib.loads(_decoded(content))
+        document = tomllib.loads(_decode_text(content))
     except (ValueError, RecursionError):
         return "settings" if path.suffix == ".toml" else "servers"
     return "servers" if "mcp_servers" in document else "settings"

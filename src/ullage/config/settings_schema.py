@@ -77,7 +77,7 @@ __all__ = [
     "WIRE",
     "Key",
     "Kind",
-    "described",
+    "describe_value",
     "reference",
 ]
 
@@ -90,7 +90,7 @@ class Kind:
     """Description with its article, for messages and the reference."""
     read: Callable[[object], object | None]
     nature: str = "a text"
-    """Description, in place of `described`, of a value that has at least the right type."""
+    """Description, in place of `describe_value`, of a value that has at least the right type."""
 
 
 def _text(value: object) -> str | None:
@@ -170,7 +170,7 @@ def _names(value: object) -> tuple[str, ...] | None:
     return lines if lines is not None and all(line.strip() for line in lines) else None
 
 
-def _inherited(value: object) -> tuple[str, ...] | None:
+def _parse_inherit(value: object) -> tuple[str, ...] | None:
     """Parse the variables to inherit: true means every name, false none."""
     if isinstance(value, bool):
         return ("*",) if value else ()
@@ -224,7 +224,7 @@ BUDGETS = Kind("a table of whole numbers, 0 or more", _by_tool(_budget), "a tabl
 TIMES = Kind("a table of seconds, 0 or more", _by_tool(_wait), "a table")
 LINES = Kind("a list of texts", _lines, "a list")
 NAMES = Kind("a list of names or patterns", _names, "a list")
-INHERITED = Kind("true, false, or a list of names or patterns", _inherited, "a list")
+INHERITED = Kind("true, false, or a list of names or patterns", _parse_inherit, "a list")
 PAIRS = Kind("a table of texts", _pairs, "a table")
 PREFIX = Kind("letters, digits, `_` or `-`, or nothing", _matching(r"[A-Za-z0-9_-]*"))
 ADDRESS = Kind("an address that begins with http:// or https://", _matching(r"(?s)(?:https?://|\$\{)\S.*"))
@@ -255,7 +255,7 @@ CHOICES = {
 _DESCRIBED = ((bool, "true or false"), (str, "a text"), (int | float, "a number"), (list, "a list"), (dict, "a table"))
 
 
-def described(value: object) -> str:
+def describe_value(value: object) -> str:
     """Describe a value without revealing it."""
     if value in ("", [], {}) or (isinstance(value, str) and not value.strip()):
         return "empty"

@@ -216,7 +216,7 @@ def _servers(document: Table, findings: _Findings) -> Iterator[tuple[str, Server
         _fit_together(present, path, findings)
         folders = cast("tuple[str, ...] | None", values.get("folders"))
         if len(findings.issues) == before and _is_wanted_here(folders, findings):
-            yield from _started(values, path, findings)
+            yield from _read_servers(values, path, findings)
 
 
 def server_fault(name: str, table: Mapping[str, object]) -> str | None:
@@ -248,7 +248,7 @@ def _fit_together(present: dict[str, Any], path: Path, findings: _Findings) -> N
             findings.error(f"`{key.name}` means nothing beside `{beside}`", (*path, key.name))
 
 
-def _started(values: dict[str, Any], path: Path, findings: _Findings) -> Iterator[tuple[str, Server | None]]:
+def _read_servers(values: dict[str, Any], path: Path, findings: _Findings) -> Iterator[tuple[str, Server | None]]:
     rules = Rules(**{name: values.pop(name) for name in _RULES if name in values})
     said = {key.target: values.pop(key.target) for key in HANDLING if key.target in values}
     if said:

@@ -346,10 +346,10 @@ def _content(folder: Path, parts: Parts, most: int) -> bytes | Unread:
 
 def open_below(folder: Path, parts: Parts) -> int:
     """Open a file below a folder without following a link, and return its descriptor; raises `OSError`."""
-    return _opened(folder, parts) if _DESCENDS else opened_plainly(folder, parts)
+    return _open_below(folder, parts) if _DESCENDS else opened_plainly(folder, parts)
 
 
-def _opened(folder: Path, parts: Parts) -> int:
+def _open_below(folder: Path, parts: Parts) -> int:
     at = os.open(folder, _FOLDER)
     try:
         for part in parts[:-1]:
@@ -449,18 +449,18 @@ class Walk:
         """Yield each file once, and None now and then, to allow a pause."""
         for root in self.roots:
             if root.only is None:
-                yield from self._walked(root)
+                yield from self._walk_root(root)
             else:
-                yield self._named(root, root.only)
+                yield self._stat_file(root, root.only)
 
-    def _named(self, root: Root, name: str) -> File | None:
+    def _stat_file(self, root: Root, name: str) -> File | None:
         try:
             return File(_path(root, (name,)), root, (name,), stamp_of(os.lstat(root.folder / name)))
         except OSError:
             self.missing.append(name)
             return None
 
-    def _walked(self, root: Root) -> Iterator[File | None]:
+    def _walk_root(self, root: Root) -> Iterator[File | None]:
         waiting: list[tuple[Parts, _Ignoring]] = [((), ())]
         while waiting:
             parts, around = waiting.pop()
@@ -469,7 +469,7 @@ class Walk:
             yield None
             inner: list[tuple[Parts, _Ignoring]] = []
             for entry in entries:
-                found = self._judged(root, (*parts, entry.name), entry, ignoring)
+                found = self._classify_entry(root, (*parts, entry.name), entry, ignoring)
                 if isinstance(found, File):
                     yield found
                 elif found:
@@ -494,7 +494,7 @@ class Walk:
         lines = read_lines(root.folder, (*parts, _GITIGNORE), _LARGEST_GITIGNORE)
         return around if isinstance(lines, Unread) else ((len(parts), Patterns(lines)), *around)
 
-    def _judged(self, root: Root, parts: Parts, entry: os.DirEntry[str], ignoring: _Ignoring) -> File | bool:
+    def _classify_entry(self, root: Root, parts: Parts, entry: os.DirEntry[str], ignoring: _Ignoring) -> File | bool:
         """Return the file if it is to be searched, else whether the entry is a folder to be entered."""
         try:
             is_folder = entry.is_dir(follow_symlinks=False)

@@ -131,7 +131,7 @@ def _definitions(heads: list[str]) -> Iterator[tuple[int, Title]]:
     for at, line in enumerate(heads):
         title = _definition(line)
         if title is not None:
-            yield _attached(heads, at, max(free, at - _ATTACHABLE)), title
+            yield _include_attached_lines(heads, at, max(free, at - _ATTACHABLE)), title
             free = at + 1
 
 
@@ -144,7 +144,7 @@ def _definition(line: str) -> Title | None:
     return Title(found[2], depth, _INNER + (depth <= _DEEP) if depth else _TOP - 2)
 
 
-def _attached(heads: list[str], at: int, free: int) -> int:
+def _include_attached_lines(heads: list[str], at: int, free: int) -> int:
     while at > free and _ATTACHED.match(heads[at - 1]):
         at -= 1
     return at
@@ -187,7 +187,7 @@ class PassageIndex:
     def add(self, document: Document) -> None:
         """Add a passage; one with the same id is replaced."""
         self.remove(document.id)
-        counts = _counted(document)
+        counts = _count_terms(document)
         slot = self._slots[document.id] = len(self._ids)
         self._ids.append(document.id)
         self._lengths.append(counts.total())
@@ -211,7 +211,9 @@ class PassageIndex:
             # Renumbers the passages in their order, without gaps.
             kept = [slot for slot, name in enumerate(self._ids) if name is not None]
             moved = dict(zip(kept, range(len(kept)), strict=True))
-            self._postings = {term: found for term, words in self._postings.items() if (found := _moved(words, moved))}
+            self._postings = {
+                term: found for term, words in self._postings.items() if (found := _renumber_postings(words, moved))
+            }
             self._lengths = array("I", [self._lengths[slot] for slot in kept])
             self._ids = [self._ids[slot] for slot in kept]
             self._slots = {name: slot for slot, name in enumerate(self._ids) if name is not None}
@@ -240,7 +242,7 @@ class PassageIndex:
         return math.log(1 + (len(self._slots) - holders + 0.5) / (holders + 0.5))
 
 
-def _counted(document: Document) -> Counter[str]:
+def _count_terms(document: Document) -> Counter[str]:
     counts = Counter(terms(document.description))
     for term in terms(f"{document.name}\n{document.server}"):
         counts[term] += _TITLED
@@ -251,7 +253,7 @@ def _words(postings: bytearray | None) -> list[int]:
     return [] if postings is None else [*array("I", bytes(postings))]
 
 
-def _moved(postings: bytearray, moved: dict[int, int]) -> bytearray:
+def _renumber_postings(postings: bytearray, moved: dict[int, int]) -> bytearray:
     words = [moved[word >> 8] << 8 | word & 0xFF for word in _words(postings) if word >> 8 in moved]
     return bytearray(b"".join(word.to_bytes(_WORD, byteorder) for word in words))
 
@@ -281,15 +283,15 @@ def cut(lines: Sequence[str], suffix: str) -> list[Span]:
     for start, end in _stretches(lines, marks.strengths):
         inside = [title for at in range(start, end) if (title := marks.titles.get(at))]
         if start in marks.titles:
-            around = _entered(around, inside[0])
+            around = _push_title(around, inside[0])
         titles = dict.fromkeys(title.text for title in (*around, *inside))
         found.append(Span(start, end, tuple(titles)))
         for title in inside:
-            around = _entered(around, title)
+            around = _push_title(around, title)
     return found
 
 
-def _entered(around: list[Title], inner: Title) -> list[Title]:
+def _push_title(around: list[Title], inner: Title) -> list[Title]:
     return [*(title for title in around if title.depth < inner.depth), inner]
 
 

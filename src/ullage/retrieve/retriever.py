@@ -146,14 +146,14 @@ class Collection:
         """Return the places most similar to a query, best first; equal ones in the order of their citations."""
         scores = self.index.scores(query).items()
         if path is not None:
-            meant = self._meant(path)
+            meant = self._paths_matching(path)
             scores = [(citation, score) for citation, score in scores if citation.rpartition(":")[0] in meant]
         best = nsmallest(limit, ((-score, citation) for citation, score in scores))
         return tuple(_place(citation) for score, citation in best if score <= _NEAR * best[0][0])
 
     def holds(self, path: str) -> bool:
         """Return whether a searched file has this path."""
-        return bool(self._meant(path))
+        return bool(self._paths_matching(path))
 
     def tops(self) -> tuple[str, ...]:
         """Return the first parts of the searched paths."""
@@ -177,7 +177,7 @@ class Collection:
         }
         return tuple(note for note, number in notes.items() if number)
 
-    def _meant(self, pattern: str) -> frozenset[str]:
+    def _paths_matching(self, pattern: str) -> frozenset[str]:
         """Return the searched paths that match a pattern."""
         within = Patterns((pattern,))
         return frozenset(

@@ -100,7 +100,7 @@ class Shown:
 def shown_as(passages: Sequence[Passage]) -> tuple[Passage, ...]:
     """Return the passages without blank lines around them, invisible characters and repeated texts."""
     found: dict[tuple[str, ...], Passage] = {}
-    for passage in map(_trimmed, passages):
+    for passage in map(_trim_passage, passages):
         found.setdefault(passage.lines, passage)
     return tuple(passage for lines, passage in found.items() if lines)
 
@@ -108,7 +108,7 @@ def shown_as(passages: Sequence[Passage]) -> tuple[Passage, ...]:
 def fit_passages(passages: Sequence[Passage], footer: Footer, weigh: Weigh, budget: int) -> Shown:
     """Return as many passages as fit the budget. Where not even the footer fits, the text is as many of its words as
     do."""
-    whole = fit("", (_written(one) for one in passages), lambda shown, _: footer(shown), weigh, budget)
+    whole = fit("", (_write_passage(one) for one in passages), lambda shown, _: footer(shown), weigh, budget)
     shown = list(passages[: whole.rows])
     if whole.rows == len(passages):
         return Shown(whole.text, _places(shown))
@@ -134,10 +134,10 @@ def _head(passage: Passage, lines: int) -> Passage:
 
 
 def _together(passages: list[Passage], footer: str) -> str:
-    return "\n".join([*map(_written, passages), *([footer] if footer else [])])
+    return "\n".join([*map(_write_passage, passages), *([footer] if footer else [])])
 
 
-def _written(passage: Passage) -> str:
+def _write_passage(passage: Passage) -> str:
     """Return a passage's text, followed by an empty line."""
     return "\n".join([passage.place.citation, *passage.lines, ""])
 
@@ -146,8 +146,8 @@ def _places(passages: list[Passage]) -> tuple[Place, ...]:
     return tuple(passage.place for passage in passages)
 
 
-def _trimmed(passage: Passage) -> Passage:
-    lines = [_seen(line) for line in passage.lines]
+def _trim_passage(passage: Passage) -> Passage:
+    lines = [_clean_line(line) for line in passage.lines]
     full = [number for number, line in enumerate(lines) if line]
     if not full:
         return Passage(passage.place, ())
@@ -157,7 +157,7 @@ def _trimmed(passage: Passage) -> Passage:
     return Passage(place, tuple(lines[first : last + 1]))
 
 
-def _seen(line: str) -> str:
+def _clean_line(line: str) -> str:
     """Return a line as shown: still one line, whatever line breaks are inside."""
     text = clean(line[: _LONG + 1]).text.replace("\n", " ").rstrip()
     return text if len(line) <= _LONG else f"{text[:_LONG]}…"
@@ -256,8 +256,8 @@ class RetrieveSource(ToolSource):
         places = tuple(passage.place for passage in passages)
         handle = self.handles.keep(caller.principal, places) if places else None
         footer = _footer(len(places), handle, found.notes)
-        shown = await self._fitted(passages, footer, caller, asked.max_tokens)
-        return Reply.text(shown.text, meta={META: _told(shown.places, handle, found.notes)})
+        shown = await self._fit_in_thread(passages, footer, caller, asked.max_tokens)
+        return Reply.text(shown.text, meta={META: _citations_json(shown.places, handle, found.notes)})
 
     async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
         """Return the current text at the places of some handles, with citations, in at most `max_tokens` tokens.
@@ -267,9 +267,9 @@ class RetrieveSource(ToolSource):
         """
         opened = [place for handle in handles for place in self.handles.open(caller.principal, handle)]
         passages = shown_as(await self.retriever.read(tuple(dict.fromkeys(opened))))
-        return (await self._fitted(passages, lambda _: "", caller, max_tokens)).text
+        return (await self._fit_in_thread(passages, lambda _: "", caller, max_tokens)).text
 
-    async def _fitted(self, passages: tuple[Passage, ...], footer: Footer, caller: Caller, budget: int) -> Shown:
+    async def _fit_in_thread(self, passages: tuple[Passage, ...], footer: Footer, caller: Caller, budget: int) -> Shown:
         weigh = self.weigh(caller)
         return await anyio.to_thread.run_sync(fit_passages, passages, footer, weigh, budget)
 
@@ -282,5 +282,5 @@ def _footer(number: int, handle: str | None, notes: tuple[str, ...]) -> Footer:
     return footer
 
 
-def _told(places: tuple[Place, ...], handle: str | None, notes: tuple[str, ...]) -> dict[str, Json]:
+def _citations_json(places: tuple[Place, ...], handle: str | None, notes: tuple[str, ...]) -> dict[str, Json]:
     return {"citations": [place.citation for place in places], "handle": handle, "notes": list(notes)}
