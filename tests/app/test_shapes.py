@@ -57,7 +57,7 @@ async def test_a_search_shows_what_a_schema_declares_and_what_replies_taught(wor
     async with open_gateway(settings(work), environment=os.environ) as gateway:
         before = json.loads(await found(gateway))["tools"][0]
         assert "returns" not in before
-        assert (await give(gateway, {"orders": [{"id": 1, "total": 2.5}] * 2})).is_error is False
+        assert (await give(gateway, {"orders": list[Json]([{"id": 1, "total": 2.5}] * 2)})).is_error is False
         after = json.loads(await found(gateway))
         assert after["tools"][0]["returns"] == "→ {orders[{id, total}]}"
         assert "→ {temperature, humidity}" in await found(gateway, "weather of a town")
@@ -82,9 +82,9 @@ async def test_secrets_in_values_and_in_keys_are_neither_stored_nor_shown(work: 
                 await give(gateway, {"data": {secret: secret for secret in SECRETS}}, is_text=is_text)
                 for secret in SECRETS:
                     await give(gateway, {"id": 1, "name": secret, "state": secret, secret: round_}, is_text=is_text)
-                    rows: list[Json] = [{secret: row, "id": row, "note": secret} for row in range(4)]
-                    await give(gateway, {"rows": rows}, is_text=is_text)
-                    await give(gateway, rows, is_text=True)
+                    records: list[Json] = [{secret: row, "id": row, "note": secret} for row in range(4)]
+                    await give(gateway, {"rows": records}, is_text=is_text)
+                    await give(gateway, records, is_text=True)
         said = await found(gateway, max_tokens=2_000)
         assert gateway.database is not None
         rows = gateway.database.read(lambda connection: connection.execute("SELECT * FROM ullage_shapes").all())
@@ -102,7 +102,7 @@ async def test_concurrent_users_see_nothing_of_each_other(work: Path):
         async def work_as(principal: str) -> None:
             other = words["bob" if principal == "ada" else "ada"]
             for _ in range(5):
-                await give(gateway, {"rows": [dict.fromkeys(words[principal], 1)] * 2}, principal)
+                await give(gateway, {"rows": list[Json]([dict.fromkeys(words[principal], 1)] * 2)}, principal)
                 said = await found(gateway, principal=principal)
                 assert f"→ {{rows[{{{', '.join(words[principal])}}}]}}" in said
                 assert not any(f"{word}," in said.split('"returns"')[1].split("}")[0] for word in other)

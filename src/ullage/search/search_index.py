@@ -103,7 +103,8 @@ class HybridIndex:
         fused, named = self._fused(query, wants, learnt), self.names.named(query)
         places = ranked(fused.scores, named, limit)
         # Read at once: single elements of an array would cost more than everything else about a hit.
-        scores, names = (values[places].tolist() for values in (fused.scores, named))
+        scores: list[float] = fused.scores[places].tolist()
+        names: list[int] = named[places].tolist()
         documents = self.postings.documents
         return tuple(
             Hit(documents[place], score, _NAMED[name], partial(_explained, self.postings, place, wants, fused))

@@ -104,7 +104,12 @@ def test_a_value_is_shown_by_its_keys(value: Json, said: str):
     ],
 )
 def test_keys_that_may_be_data_are_not_kept(value: dict[str, Json]):
-    for one, said in ((value, "→ {…}"), ([value, value], "→ [{…}]"), ({"data": value}, "→ {data{…}}")):
+    cases: tuple[tuple[Json, str], ...] = (
+        (value, "→ {…}"),
+        ([value, value], "→ [{…}]"),
+        ({"data": value}, "→ {data{…}}"),
+    )
+    for one, said in cases:
         found = shape_of_value(one)
         assert write_shape(found, weigh) in (said, said.replace("→ {data{…}}", "→ {data{…}, …}"))
         stored = json.dumps(shape_to_json(found), ensure_ascii=False)
@@ -234,5 +239,6 @@ def test_every_shape_fits_and_can_be_stored(value: Any):  # noqa: ANN401
 
 
 def test_a_stored_shape_of_another_format_is_none():
-    assert [read_shape(said) for said in (None, [], {"kinds": 3}, {"kinds": [], "keys": []})] == [None] * 4
+    others: list[Json] = [None, [], {"kinds": 3}, {"kinds": [], "keys": []}]
+    assert [read_shape(said) for said in others] == [None] * 4
     assert read_shape({"kinds": ["number"]}) == ReturnShape(kinds=frozenset({"number"}))
