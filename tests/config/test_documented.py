@@ -21,8 +21,7 @@ from ullage.config import (
     Timing,
 )
 from ullage.config.config_file import Page
-from ullage.config.settings import Budget
-from ullage.config.settings_schema import (
+from ullage.config.setting_definitions import (
     CEILING,
     CLIENT,
     DELEGATE,
@@ -43,6 +42,7 @@ from ullage.config.settings_schema import (
     TIMING,
     reference,
 )
+from ullage.config.settings import Budget
 from ullage.config.ullage_toml import read_ullage_toml
 from ullage.delegate import Ceilings, Scope, Timeouts
 from ullage.gateway import Rules, Server, ServerResults
@@ -61,7 +61,10 @@ def names(kind: type[object]) -> set[str]:
 
 
 def test_the_reference_is_what_the_table_of_keys_says():
-    assert reference() == REFERENCE, "put what `ullage.config.settings_schema.reference()` returns after `## Reference`"
+    hint = "put what `ullage.config.setting_definitions.reference()` returns after `## Reference`"
+    assert reference() == REFERENCE, hint
+        "put what `ullage.config.setting_definitions.reference()` returns after `## Reference`"
+    )
 
 
 def test_every_key_is_explained():

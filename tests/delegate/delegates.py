@@ -10,7 +10,7 @@ from delegate.streams import ANSWERS, WIRES, Scripted
 from ullage.delegate.delegation import Delegate
 from ullage.delegate.model_call import Provider, Timeouts
 from ullage.delegate.policy import Policy
-from ullage.delegate.retry import Patience
+from ullage.delegate.retry_fallback import Patience
 from ullage.delegate.spend_limits import NO_SPEND, Purse, Spend, Ticket
 from ullage.errors import OverBudget, StoreFailed
 from ullage.models import shipped

@@ -1,7 +1,7 @@
 import pytest
 
 from ullage.delegate.model_call import FailureKind, ProviderFailed
-from ullage.delegate.retry import Benched, Next, Patience, after
+from ullage.delegate.retry_fallback import Benched, Next, Patience, after
 
 pytestmark = pytest.mark.requirement("S4:retry")
 

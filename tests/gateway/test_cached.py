@@ -8,7 +8,7 @@ import pytest
 from ullage.gateway.access_rules import Guarded
 from ullage.gateway.call_cache import Bounds, Cached
 from ullage.gateway.merge import Member, Merge
-from ullage.gateway.metering import META
+from ullage.gateway.reply_metadata import META
 from ullage.gateway.results import ResultRules, ServerResults
 from ullage.options import Rules
 from ullage.testing import FakeSource

@@ -11,7 +11,7 @@ from ullage.gateway.find.find_source import Find
 from ullage.gateway.find.tool_forms import NAMES, find_tools
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.tool_view import Member
-from ullage.gateway.metering import References, Unwritten
+from ullage.gateway.reply_metadata import References, Unwritten
 from ullage.gateway.tool_source import Pacing, definition_text
 from ullage.models import shipped
 from ullage.options import Rules

@@ -21,7 +21,7 @@ from ullage.gateway.find.tool_forms import NAMES, find_tools
 from ullage.gateway.find.tool_index import Hashes
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.tool_view import Member, RememberedSource, View
-from ullage.gateway.metering import References
+from ullage.gateway.reply_metadata import References
 from ullage.gateway.tool_source import definition_text
 from ullage.models import shipped
 from ullage.options import Rules

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from ullage.errors import InvalidArguments, ProtocolError, SourceFailed, UnknownTool
-from ullage.gateway.metering import ACCOUNT, ASSUMED, META, Metered, Reference, References
+from ullage.gateway.reply_metadata import ACCOUNT, ASSUMED, META, Metered, Reference, References
 from ullage.ledger import Entry
 from ullage.models import shipped
 from ullage.testing import FakeRecorder, FakeSource

@@ -11,7 +11,7 @@ import pytest
 from sql.planted import PLAIN, SECRET, TABLES, Planting, opened, said
 from ullage.errors import UllageError
 from ullage.sql import Column, Dialect, Structure, Table
-from ullage.sql.masking import mask_plan
+from ullage.sql.column_masking import mask_plan
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
 

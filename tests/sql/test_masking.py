@@ -7,7 +7,7 @@ import pytest
 
 from ullage.errors import Refused
 from ullage.sql import Column, Dialect, Structure, Table
-from ullage.sql.masking import MaskPlan, mask_plan
+from ullage.sql.column_masking import MaskPlan, mask_plan
 
 pytestmark = pytest.mark.requirement("S0:sql:read-only")
 

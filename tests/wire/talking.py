@@ -20,9 +20,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from ullage.tool import Caller, ToolSource
-from ullage.wire.serve.requests import Request
+from ullage.wire.serve.client_request import Request
+from ullage.wire.serve.request_handlers import Identity, Profile
 from ullage.wire.serve.sdk_server import build_server
-from ullage.wire.serve.server import Identity, Profile
 from ullage.wire.serve.stdio import serve_descriptors
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"

@@ -13,9 +13,9 @@ from talking import ADA, ERAS, LEGACY, MODERN, Refused, Served, talking, transpo
 from ullage.errors import UnknownResource
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Complete, Contents, JsonObject, Listing, Read, Reply, Tool, ToolSource
+from ullage.wire.serve.client_request import is_heard, most_talkative, refusal
 from ullage.wire.serve.notifications import Announcer
-from ullage.wire.serve.requests import is_heard, most_talkative, refusal
-from ullage.wire.serve.server import Identity
+from ullage.wire.serve.request_handlers import Identity
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live")]
 

@@ -25,8 +25,8 @@ from ullage.tool import (
     Tool,
 )
 from ullage.wire.serve.client_link import Holding, Target, answers_to, is_ours, marked, unmarked
-from ullage.wire.serve.requests import can_be_asked, require
-from ullage.wire.serve.server import Identity
+from ullage.wire.serve.client_request import can_be_asked, require
+from ullage.wire.serve.request_handlers import Identity
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 

@@ -5,7 +5,7 @@ import pytest
 
 from ullage.errors import BadConfiguration, UnreadableFile
 from ullage.wire import TOKENS_VARIABLE, Tokens
-from ullage.wire.serve.server import InferredSessions
+from ullage.wire.serve.request_handlers import InferredSessions
 
 ADAS, EVES = "a" * 20 + "==", "e" * 20
 

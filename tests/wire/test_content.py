@@ -18,8 +18,8 @@ from ullage.wire.serve.mcp_content import (
     reply_to_wire,
     tool_to_wire,
 )
+from ullage.wire.serve.request_handlers import Identity, Profile
 from ullage.wire.serve.sdk_server import _Results
-from ullage.wire.serve.server import Identity, Profile
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 

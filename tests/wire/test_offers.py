@@ -8,8 +8,8 @@ from mcp import Client
 from ullage.testing import FakeSource
 from ullage.tool import Caller, Complete, JsonObject, Tool
 from ullage.wire.serve.mcp_content import served_capabilities
+from ullage.wire.serve.request_handlers import Identity, Profile
 from ullage.wire.serve.sdk_server import build_server
-from ullage.wire.serve.server import Identity, Profile
 
 pytestmark = pytest.mark.anyio
 

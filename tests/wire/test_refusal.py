@@ -4,7 +4,7 @@ import pytest
 
 from ullage.errors import ProtocolError, SourceFailed
 from ullage.invisible_characters import has_invisible
-from ullage.wire.serve.requests import refusal
+from ullage.wire.serve.client_request import refusal
 
 
 @pytest.mark.requirement("U:poison")

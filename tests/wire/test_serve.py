@@ -19,8 +19,8 @@ from mcp_types import CallToolResult, ElicitResult, TextContent
 from ullage.errors import SourceFailed
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Needs, Reply, Structured, Tool
+from ullage.wire.serve.request_handlers import Identity, Profile
 from ullage.wire.serve.sdk_server import build_server
-from ullage.wire.serve.server import Identity, Profile
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 

@@ -44,7 +44,7 @@ from .permissions import (
     rests_of,
     tool_names,
 )
-from .settings_schema import FLAG, SECONDS, TRANSPORT, VARIABLE, describe_value
+from .setting_definitions import FLAG, SECONDS, TRANSPORT, VARIABLE, describe_value
 
 __all__ = [
     "Loose",

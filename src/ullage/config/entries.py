@@ -25,8 +25,8 @@ from ullage.models import shipped
 from ullage.options import SAMPLE, DatabaseSettings, Limits, Server, Transport
 
 from .config_file import Expanded, Issue, Page, Severity, join_path, json_line, nearest, toml_line, variables_in
+from .setting_definitions import CHOICES, LIMITS, PAIRS, POLICY, PROVIDER, TIMING, Key, describe_value
 from .settings import BUILT_IN, ProviderSettings, Timing, WireKind
-from .settings_schema import CHOICES, LIMITS, PAIRS, POLICY, PROVIDER, TIMING, Key, describe_value
 
 if TYPE_CHECKING:
     from ullage.delegate import Policy

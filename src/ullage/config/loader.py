@@ -30,8 +30,8 @@ from .layers import ClientFile, Layer
 from .merge_layers import SAMPLE_SOURCE, combine
 from .project_trust import PENDING_KEY, PendingFile, Unit
 from .read_files import Reading
+from .setting_definitions import CHOICES, GATEWAY, LEVEL, MONEY, RESULTS, STORE_KEYS, TELEMETRY, TEXT, Kind
 from .settings import Search, Settings, Token
-from .settings_schema import CHOICES, GATEWAY, LEVEL, MONEY, RESULTS, STORE_KEYS, TELEMETRY, TEXT, Kind
 
 __all__ = [
     "Flags",

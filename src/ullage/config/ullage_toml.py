@@ -18,8 +18,7 @@ from .config_file import FILE_NAME, Issue, Page
 from .entries import Entry, Findings, Path, Table, database_of, launch_fault, of_tables, read_provider, server_of
 from .layers import Delegation, Layer
 from .permissions import Withheld
-from .settings import Budget, ClientProfile, Folders, Scope, Token
-from .settings_schema import (
+from .setting_definitions import (
     CEILING,
     CLIENT,
     DELEGATE,
@@ -41,6 +40,7 @@ from .settings_schema import (
     TOP,
     Key,
 )
+from .settings import Budget, ClientProfile, Folders, Scope, Token
 
 __all__ = ["read_delegation", "read_retrieves", "read_ullage_toml", "server_fault"]
 

@@ -34,7 +34,7 @@ from .policy import (
     lint,
 )
 from .providers import Anthropic, Gemini, OpenAIChat, OpenAIResponses
-from .retry import Patience
+from .retry_fallback import Patience
 from .router import Candidate, Parameters, Route, RouteRequest, TooLong, detect_language, load_detector, route
 from .spend_limits import (
     NO_SPEND,

@@ -33,7 +33,7 @@ from ullage.tracing import Span, child_span
 from .attempt import Hear, attempt
 from .model_call import Attempt, Completion, Event, Happening, Observer, Outcome, Outgoing, Provider, ProviderFailed
 from .policy import Policy
-from .retry import Benched, Next, Patience, after, unanswered_error
+from .retry_fallback import Benched, Next, Patience, after, unanswered_error
 from .router import (
     Candidate,
     Route,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         TokenMetrics,
     )
     from .merge import Entry, Member, Merge, Missing, View
-    from .metering import ASSUMED, META, Metered, OpenCalls, Reference, References, shutting_down
+    from .reply_metadata import ASSUMED, META, Metered, OpenCalls, Reference, References, shutting_down
     from .results import READ, Budgeted, ResultReader, ResultRules, ServerResults, ShapeMemory, Vault
     from .slim import one_line, signature
     from .tool_source import Underscored, definition_hash, definition_text, tool_of
@@ -35,7 +35,7 @@ else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "ASSUMED": "metering",
+            "ASSUMED": "reply_metadata",
             "Baseline": "baseline",
             "Baselines": "baseline",
             "Budgeted": "results",
@@ -54,17 +54,17 @@ else:
             "IndexKind": "find",
             "Kept": "catalog",
             "Learning": "find",
-            "META": "metering",
+            "META": "reply_metadata",
             "Member": "merge",
             "Merge": "merge",
-            "Metered": "metering",
+            "Metered": "reply_metadata",
             "Missing": "merge",
             "NAMES": "find",
-            "OpenCalls": "metering",
+            "OpenCalls": "reply_metadata",
             "Places": "baseline",
             "READ": "results",
-            "Reference": "metering",
-            "References": "metering",
+            "Reference": "reply_metadata",
+            "References": "reply_metadata",
             "ResultReader": "results",
             "ResultRules": "results",
             "ServerResults": "results",
@@ -83,7 +83,7 @@ else:
             "definition_text": "tool_source",
             "difference_lines": "baseline",
             "one_line": "slim",
-            "shutting_down": "metering",
+            "shutting_down": "reply_metadata",
             "signature": "slim",
             "tool_of": "tool_source",
             "trust_command": "baseline",

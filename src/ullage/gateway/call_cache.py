@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ullage.tool import Call, Change, Json, JsonObject, Origin, Reply
 
 from .merge.tool_view import Entry, MergedSource, MergedWrapper
-from .metering import META, inner_meta
+from .reply_metadata import META, inner_meta
 from .results import ResultRules
 from .slim.schema_walk import is_small
 

@@ -43,8 +43,8 @@ from .database import (
 from .describe import full_name, spell
 
 if TYPE_CHECKING:
+    from .column_masking import MaskPlan, MaskPolicy
     from .guard import Statement
-    from .masking import MaskPlan, MaskPolicy
 
 __all__ = ["Asking", "Given", "Known", "Recent", "explain_statement", "is_about_a_name", "plan_text", "with_nearest"]
 
@@ -386,7 +386,7 @@ class Asking:
         return probe, with_column_grants(probe.setup_sql, self.engine.dialect, structure, readable)
 
     def _policy(self, structure: Structure, functions: Mapping[str, Stability]) -> "MaskPolicy":
-        from .masking import MaskPolicy
+        from .column_masking import MaskPolicy
 
         if not self._policies or self._policies[0][0] is not structure:
             allowed = frozenset(name.lower() for name in self.settings.functions)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ullage.gateway import Member, Merge, View
 from ullage.gateway.merge.tool_view import Entry, MergedWrapper
-from ullage.gateway.metering import META, References, weighed
+from ullage.gateway.reply_metadata import META, References, weighed
 from ullage.gateway.results import Budgeted, ResultReader, ResultRules, TableQuery, Vault
 from ullage.models import shipped
 from ullage.testing import FakeSource

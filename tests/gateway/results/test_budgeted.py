@@ -26,7 +26,7 @@ from gateway.results.bench_of_results import (
 from store.databases import opened
 from ullage.errors import SourceFailed
 from ullage.gateway.merge.tool_view import Entry, Member, View
-from ullage.gateway.metering import ACCOUNT, META
+from ullage.gateway.reply_metadata import ACCOUNT, META
 from ullage.gateway.results import BUDGET, Budgeted, ResultRules, ServerResults, Vault
 from ullage.table import decode
 from ullage.testing import FakeSource

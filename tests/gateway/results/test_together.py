@@ -13,7 +13,7 @@ from ullage.gateway.find.find_source import Find
 from ullage.gateway.find.tool_forms import NAMES
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.tool_view import Member
-from ullage.gateway.metering import Metered
+from ullage.gateway.reply_metadata import Metered
 from ullage.gateway.results import BUDGET, Budgeted, ResultReader, ResultRules, Vault
 from ullage.options import Rules
 from ullage.testing import FakeRecorder, FakeSource

@@ -15,7 +15,7 @@ from ullage.tokens import Count, Meter
 from ullage.tool import Caller, Listing
 
 from ..merge.tool_view import View
-from ..metering import ASSUMED
+from ..reply_metadata import ASSUMED
 from ..tool_source import definition_text
 from .find_reply import Carried, Net, Savings
 from .find_settings import Surroundings

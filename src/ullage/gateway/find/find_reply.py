@@ -37,7 +37,7 @@ from ullage.tokens import Count, Method
 from ullage.tool import Json, JsonObject
 
 from ..merge.tool_view import Missing
-from ..metering import characters
+from ..reply_metadata import characters
 from .tool_forms import CALL_WRITE, Forms, written
 
 __all__ = [

@@ -27,7 +27,7 @@ from ullage.options import IndexKind, Rules
 from ullage.tool import ANONYMOUS, Caller, Tool, ToolSource
 
 from ..merge.tool_view import Entry, Member, Missing, View
-from ..metering import ASSUMED, Reference
+from ..reply_metadata import ASSUMED, Reference
 from ..slim.schema_walk import first_sentence
 from ..tool_source import Spawn
 from .tool_forms import CALL_WRITE, FIND, FormsCache, find_tools

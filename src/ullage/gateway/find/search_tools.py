@@ -44,7 +44,7 @@ from ullage.tool import Caller, Json, JsonObject, Tool
 from ..baseline import trust_command
 from ..merge.tool_names import key
 from ..merge.tool_view import Entry, View
-from ..metering import character_limit
+from ..reply_metadata import character_limit
 from ..results import ShapeMemory
 from .argument_repair import parsed
 from .find_metrics import Figures

@@ -32,7 +32,7 @@ from ullage.table import Continued, Path, Scanned, scan
 from ullage.tokens import Meter, Steps
 from ullage.tool import Block, Json, Reply, Structured
 
-from ..metering import Unwritten, characters, shown, weighed
+from ..reply_metadata import Unwritten, characters, shown, weighed
 
 __all__ = [
     "LONGEST",

@@ -16,7 +16,7 @@ from ullage.table import Row, row_line
 from ullage.tokens import Meter, Steps, drain
 from ullage.tool import Call, Caller, Json, JsonObject, Listing, Origin, Reply, ToolSource, text_block
 
-from ..metering import ACCOUNT, META, Reference, character_limit, size_data
+from ..reply_metadata import ACCOUNT, META, Reference, character_limit, size_data
 from .held_result import Scale
 from .paging import Manner, Page, Reading, answered, block_shown, has_more, left_out, longest_fitting, page_steps
 from .result_budget import BUDGET, READ

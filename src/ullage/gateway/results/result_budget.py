@@ -22,7 +22,7 @@ from ullage.tokens import Count, Meter, Method, Steps, drain, patiently
 from ullage.tool import Call, Caller, Json, Listing, Origin, Reply, Structured, Tool
 
 from ..merge.tool_view import Entry, MergedSource, MergedWrapper, View
-from ..metering import ACCOUNT, META, Reference, Unwritten, character_limit, shown, weighed
+from ..reply_metadata import ACCOUNT, META, Reference, Unwritten, character_limit, shown, weighed
 from ..slim.schema_walk import is_small
 from ..tool_source import definition_hash, failed, revision_of
 from .held_result import Held, Scale, contents, is_recodable

@@ -21,7 +21,7 @@ from ullage.table import Found, Recoded, dump_value, find_table, find_table_in, 
 from ullage.tokens import Steps, drain
 from ullage.tool import Block, Json, Reply, text_block
 
-from ..metering import META, inner_meta, size_data
+from ..reply_metadata import META, inner_meta, size_data
 from ..slim.schema_walk import is_small
 from .held_result import LONGEST, Content, Part, Scale, is_repeated, is_worth_recoding, joined, text_of
 from .paging import (

@@ -3,7 +3,7 @@
 from .http_auth import TOKENS_VARIABLE, Address, Tokens, listen
 from .http_auth import Page as Page
 from .http_entry import http_app, serve_http
-from .server import Identity, Presentation, Profile, Profiles, Shutdown, single, user_name
+from .request_handlers import Identity, Presentation, Profile, Profiles, Shutdown, single, user_name
 from .stdio import serve_stdio
 
 __all__ = [

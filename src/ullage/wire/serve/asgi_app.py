@@ -34,10 +34,19 @@ from ullage.errors import Denied, UllageError, Unavailable
 from ullage.gateway import shutting_down
 from ullage.tool import Caller
 
+from .client_request import Request as ClientRequest
 from .http_auth import PATH, AllowedHosts, Page, Tokens
-from .requests import Request as ClientRequest
+from .request_handlers import (
+    Activity,
+    InferredSessions,
+    Profiles,
+    SessionEnd,
+    Shutdown,
+    WhoCalls,
+    finish_requests,
+    user_name,
+)
 from .sdk_server import TooLargeRequest, build_server, held_result, hold_large_request, send_large
-from .server import Activity, InferredSessions, Profiles, SessionEnd, Shutdown, WhoCalls, finish_requests, user_name
 
 __all__ = ["Front", "Listening"]
 

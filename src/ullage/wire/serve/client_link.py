@@ -22,8 +22,8 @@ from anyio.abc import TaskGroup
 from ullage.errors import ClientCannot, InvalidArguments, Unavailable
 from ullage.tool import Ask, Asked, Call, Contents, Json, JsonObject, Needs, PromptMessages, PromptRequest, Read, Reply
 
+from .client_request import LEVEL_KEY, LEVELS, Request, is_heard, requests_in, require, require_all
 from .mcp_content import needs_to_wire
-from .requests import LEVEL_KEY, LEVELS, Request, is_heard, requests_in, require, require_all
 
 __all__ = ["Holding", "Line", "Target", "Work", "answers_to", "is_ours", "marked", "settled", "unmarked"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .http_auth import LOOPBACK, AllowedHosts, Page, Tokens, refuse_beyond_loopback
-from .server import Profiles, SessionEnd, Shutdown
+from .request_handlers import Profiles, SessionEnd, Shutdown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

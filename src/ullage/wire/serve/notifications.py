@@ -18,7 +18,7 @@ from ullage.errors import UllageError
 from ullage.tool import Change, ToolSource
 
 from ..jsonrpc import INTERNAL_ERROR, SUBSCRIPTION_KEY, Message
-from .requests import Connection, RefusedRequest, Request
+from .client_request import Connection, RefusedRequest, Request
 
 __all__ = ["Announcer"]
 

@@ -53,9 +53,9 @@ from ..jsonrpc import (
     keep_until_unused,
     read_long_line,
 )
+from .client_request import Connection, RefusedRequest, Request, check_params
 from .mcp_content import COMPLETE, FRESH_MS, Envelope
-from .requests import Connection, RefusedRequest, Request, check_params
-from .server import Activity, Answering, Handler, Live, Profile, WhoCalls, envelope_of, era_name
+from .request_handlers import Activity, Answering, Handler, Live, Profile, WhoCalls, envelope_of, era_name
 
 __all__ = [
     "TooLargeRequest",

@@ -46,8 +46,7 @@ from ..jsonrpc import (
     is_decimal,
     is_large,
 )
-from .mcp_content import Envelope
-from .requests import (
+from .client_request import (
     Connection,
     RefusedRequest,
     Request,
@@ -58,7 +57,8 @@ from .requests import (
     refusal,
     unknown_method,
 )
-from .server import (
+from .mcp_content import Envelope
+from .request_handlers import (
     Activity,
     Answering,
     Handler,

@@ -48,9 +48,7 @@ from ullage.tracing import Tracer, trace_of, within_trace
 
 from ..jsonrpc import MODERN_VERSIONS, VERSION_KEY, Message
 from .client_link import Holding, Line, Target, Work, is_ours, settled, unmarked
-from .mcp_content import Envelope, contents_to_wire, prompt_to_wire, reply_to_wire, served_capabilities, tool_to_wire
-from .notifications import Announcer
-from .requests import (
+from .client_request import (
     Connection,
     RefusedRequest,
     Request,
@@ -60,6 +58,8 @@ from .requests import (
     refusal,
     unknown_method,
 )
+from .mcp_content import Envelope, contents_to_wire, prompt_to_wire, reply_to_wire, served_capabilities, tool_to_wire
+from .notifications import Announcer
 
 __all__ = [
     "Activity",

@@ -24,7 +24,7 @@ from ullage.table import Row
 
 from .database import Dialect, Stability, Structure, Table
 from .guard import Passage, judge, one_statement, read
-from .masked_columns import (
+from .mask_scope import (
     ROWID,
     UNCOUNTED,
     Columns,
