@@ -97,7 +97,7 @@ async def test_a_run_that_is_longer_than_the_window_goes_through_and_nothing_is_
     session = CompactingSession(inner=Kept(), begin=begin(), tell=told.append)
     assert (session.session_id, session.session_settings) == ("s", None)
     steps = 0
-    for _ in range(3):
+    for _ in range(5):
         running = [*await session.get_items(), user("Read ten orders.")]
         fresh = [running[-1]]
         for _ in range(10):
@@ -108,7 +108,7 @@ async def test_a_run_that_is_longer_than_the_window_goes_through_and_nothing_is_
             fresh += step(steps)
             steps += 1
         await session.add_items(fresh)
-    assert len(session.inner.items) == 3 * 21
+    assert len(session.inner.items) == 5 * 21
     compacted = [event for event in told if event["context"]["compacted"]]
     assert len(compacted) >= 3
     assert len(model.asked) == len(compacted), "what was summed up is not summed up again"

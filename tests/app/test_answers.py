@@ -46,7 +46,8 @@ async def test_an_answer_is_cut_at_a_row_unless_the_caller_wants_more_and_the_re
         assert str(sum(range(900))) in total
         text, meta = await ask("query", sql="SELECT * FROM item", max_tokens=3_000)
         assert 400 < meta["tokens"]["estimated"] <= 3_000
-        assert "-- " in text.splitlines()[-1]
+        assert text.splitlines()[-2].startswith("-- 900 rows; complete")
+        assert f"[{meta['data']['rowCount']} of 900 rows shown: " in text.splitlines()[-1]
         for tokens in (1, 20, 49):
             refusal, meta = await ask("query", sql="SELECT * FROM item", max_tokens=tokens)
             assert json.loads(refusal)["error_code"] == "INVALID_ARGUMENTS"

@@ -46,7 +46,7 @@ def test_ctrl_c_while_a_verb_is_imported_leaves_no_trace(monkeypatch: pytest.Mon
     def interrupt(module: str) -> None:
         raise KeyboardInterrupt(module)
 
-    monkeypatch.setattr(sys.modules["ullage.cli.main"], "_imported", interrupt)
+    monkeypatch.setattr(sys.modules["ullage.cli.main"], "_import_verb", interrupt)
     assert main(["count", "-"]) == 130
 
 

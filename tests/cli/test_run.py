@@ -25,10 +25,11 @@ PORTUGUESE = "Você pode dizer qual é a capital da França?"
 @pytest.fixture(autouse=True)
 def _quiet() -> Generator[None]:
     yield
-    log = logging.getLogger("ullage.delegate")
-    log.handlers.clear()
-    log.propagate = True
-    log.setLevel(logging.NOTSET)
+    for name in ("ullage.delegate", "ullage.audit"):
+        log = logging.getLogger(name)
+        log.handlers.clear()
+        log.propagate = True
+        log.setLevel(logging.NOTSET)
 
 
 @pytest.fixture

@@ -101,6 +101,21 @@ def written_below(home: Path) -> set[str]:
     return {str(path.parent.relative_to(home)) for path in home.rglob("*") if path.is_file()}
 
 
+def check_log(log: Path) -> None:
+    """Check that the log has one audit line for each approval and refusal, and nothing else but the changed settings."""
+    written = log.read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in written if line.startswith("{")]
+    assert [(one["event"], one["kind"], one["subject"], one["reason"]) for one in events] == snapshot(
+        [
+            ("audit", "approval", "give", "the user allowed this call"),
+            ("audit", "refusal", "notes__give", "DENIED"),
+            ("audit", "refusal", "notes__drop_all", "DENIED"),
+        ]
+    )
+    others = [line for line in written if not line.startswith("{")]
+    assert others == snapshot(["ullage: the settings were changed and taken over"])
+
+
 @pytest.mark.anyio
 @pytest.mark.requirement("S1:aggregate", "S1:find", "S1:call", "S1:live", "S1:net", "U:own", "U:access")
 @pytest.mark.parametrize("era", ERAS)
@@ -149,8 +164,7 @@ async def test_a_session_from_the_first_search_to_a_changed_setting(work: Path, 
             await until(lambda: "notifications/tools/list_changed" in person.told)
             assert [one.name for one in (await client.list_tools()).tools] == [*listed, "notes__echo"]
         assert person.told.count("notifications/tools/list_changed") == 1
-    written = log.read_text(encoding="utf-8")
-    assert written == snapshot("ullage: the settings were changed and taken over\n")
+    check_log(log)
     database = Database.open(f"sqlite:///{work}/kept.db")
     entries = list(read_entries(database))
     database.close()
@@ -343,7 +357,9 @@ def test_over_http_whoever_tells_it_to_end_twice_is_obeyed_once_and_quietly(work
         assert process.stderr is not None
         url = process.stderr.readline().split("serves MCP at ")[1].split(". ")[0]
         entry = f'{{"mcpServers": {{"ullage": {{"type": "http", "url": "{url}"}}}}}}'
-        assert entry in "".join(process.stderr.readline() for _ in range(3))
+        greeting = "".join(process.stderr.readline() for _ in range(4))
+        assert entry in greeting
+        assert "dashboard:" in greeting
         body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         ends = time.monotonic() + 20
         while time.monotonic() < ends:

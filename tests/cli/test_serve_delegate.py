@@ -30,10 +30,11 @@ ERAS = ("legacy", "2026-07-28")
 @pytest.fixture(autouse=True)
 def _quiet() -> Generator[None]:
     yield
-    log = logging.getLogger("ullage.delegate")
-    log.handlers.clear()
-    log.propagate = True
-    log.setLevel(logging.NOTSET)
+    for name in ("ullage.delegate", "ullage.audit"):
+        log = logging.getLogger(name)
+        log.handlers.clear()
+        log.propagate = True
+        log.setLevel(logging.NOTSET)
 
 
 def write_conf(work: Path) -> None:
@@ -99,7 +100,7 @@ async def test_a_client_gets_the_answer_as_text_and_the_rest_as_metadata(
     lines = log.read_text(encoding="utf-8").splitlines()
     assert lines.count("ullage: provider `anthropic` is off: `ANTHROPIC_API_KEY` is not set") == 1
     events = [json.loads(line)["event"] for line in lines if line.startswith("{")]
-    assert events == ["fallback", "warning", "route", "route"]
+    assert events == ["audit", "fallback", "warning", "route", "route"]
     assert "hunter2" not in "\n".join(lines) + json.dumps([meta, said(through)])
     assert "capital" not in "\n".join(lines)
     database = Database.open(work / "kept.db")

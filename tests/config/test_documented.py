@@ -63,8 +63,6 @@ def names(kind: type[object]) -> set[str]:
 def test_the_reference_is_what_the_table_of_keys_says():
     hint = "put what `ullage.config.setting_definitions.reference()` returns after `## Reference`"
     assert reference() == REFERENCE, hint
-        "put what `ullage.config.setting_definitions.reference()` returns after `## Reference`"
-    )
 
 
 def test_every_key_is_explained():

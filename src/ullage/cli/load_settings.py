@@ -120,9 +120,13 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING
 def show_telemetry(settings: Settings, *, only_if_said: bool = False) -> None:
     """Log the telemetry of delegation and the audit to standard error. With `only_if_said`, which is meant for verbs
     that print their own messages, telemetry only if `ORCH_LOG_LEVEL` is set, and no audit."""
-    log, level = logging.getLogger("ullage.delegate"), settings.delegate.log_level
-    log.propagate = False
-    log.handlers.clear()
+    log, audit = logging.getLogger("ullage.delegate"), logging.getLogger("ullage.audit")
+    level = settings.delegate.log_level
+    for each in (log, audit):
+        each.propagate = False
+        each.handlers.clear()
+    if only_if_said:
+        audit.addHandler(logging.NullHandler())
     if level is None and only_if_said:
         log.addHandler(logging.NullHandler())
         return
@@ -131,9 +135,6 @@ def show_telemetry(settings: Settings, *, only_if_said: bool = False) -> None:
     log.addHandler(handler)
     log.setLevel(_LEVELS[level or "info"])
     if not only_if_said:
-        audit = logging.getLogger("ullage.audit")
-        audit.propagate = False
-        audit.handlers.clear()
         audit.addHandler(handler)
         audit.setLevel(logging.INFO)
 
