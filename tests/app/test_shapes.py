@@ -102,7 +102,8 @@ async def test_concurrent_users_see_nothing_of_each_other(work: Path):
         async def work_as(principal: str) -> None:
             other = words["bob" if principal == "ada" else "ada"]
             for _ in range(5):
-                await give(gateway, {"rows": list[Json]([dict.fromkeys(words[principal], 1)] * 2)}, principal)
+                row: dict[str, Json] = dict.fromkeys(words[principal], 1)
+                await give(gateway, {"rows": [row, row]}, principal)
                 said = await found(gateway, principal=principal)
                 assert f"→ {{rows[{{{', '.join(words[principal])}}}]}}" in said
                 assert not any(f"{word}," in said.split('"returns"')[1].split("}")[0] for word in other)

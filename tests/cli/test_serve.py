@@ -102,7 +102,7 @@ def written_below(home: Path) -> set[str]:
 
 
 def check_log(log: Path) -> None:
-    """Check that the log has one audit line for each approval and refusal, and nothing else but the changed settings."""
+    """Check that the log has one audit line for each approval and refusal, and nothing but the changed settings."""
     written = log.read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in written if line.startswith("{")]
     assert [(one["event"], one["kind"], one["subject"], one["reason"]) for one in events] == snapshot(
