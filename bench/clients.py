@@ -3,8 +3,10 @@
 Run by `make bench-clients`. The programs are real and run against a scripted model on loopback; the servers are real
 ones' recorded catalogues, replayed. `DATA` names another folder of catalogues. Counted by the one meter in o200k_base,
 over the request's JSON: the part `tools`, and the whole. Claude Code keeps definitions back by itself; how it would be
-without stands beside it. Prints a table and one line of figures; fails where Ullage adds more than it may. A program
-that is not installed here is named and left out.
+without stands beside it. Below it, what a first request saves, measured and as find_tool's net figure has it; there
+every text but the tools is counted without the escapes of JSON. Prints tables and one line of figures; fails where
+Ullage adds more than it may, or a net figure is too far off. A program that is not installed here is named and left
+out.
 """
 
 import json
@@ -13,11 +15,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from heavy.agent_programs import PROGRAMS, Entry, Object, Program, Setup, Started, run
+from heavy.agent_programs import PROGRAMS, QWEN, Entry, Object, Program, Setup, Started, run, texts
 from ullage.models import shipped
 from ullage.tokens import Meter
 
@@ -34,6 +36,9 @@ SPOKEN_BY_ALL = "2025-06-18"
 MOST_ADDED = 1_000
 """Tokens that Ullage may add to a first request: its tools, its instructions, and how a program dresses them."""
 SCRIPT: Sequence[Object] = [{"text": "There is nothing to do."}]
+EAGER = {"ENABLE_TOOL_SEARCH": "false"}
+"""With this, Claude Code puts every definition into the first request."""
+NO_SEARCH = ", no own search"
 ULLAGE = [sys.executable, "-m", "ullage"]
 
 
@@ -43,6 +48,8 @@ class Weight:
 
     tools: int
     whole: int
+    read: int
+    """As a model reads it: the tools as JSON, and every other text without the escapes of JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +76,9 @@ def main() -> int:
     if absent:
         print(f"no data: `{folder}` has no {', '.join(absent)}; name another folder with DATA=path", file=sys.stderr)
         return 2
-    there = [program for program in (*PROGRAMS, eager(PROGRAMS[0])) if program.executable is not None]
-    for program in PROGRAMS:
+    every = (*PROGRAMS, QWEN)
+    there = [program for program in (*every, eager(PROGRAMS[0])) if program.executable is not None]
+    for program in every:
         if program.executable is None:
             print(f"{program.package} is not installed and left out", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="ullage-") as scratch:
@@ -91,9 +99,9 @@ def eager(program: Program) -> Program:
 
     def prepare(setup: Setup) -> Started:
         started = program.prepare(setup)
-        return replace(started, environment={**started.environment, "ENABLE_TOOL_SEARCH": "false"})
+        return replace(started, environment={**started.environment, **EAGER})
 
-    return replace(program, name=f"{program.name}, no own search", prepare=prepare)
+    return replace(program, name=f"{program.name}{NO_SEARCH}", prepare=prepare)
 
 
 def write_servers(folder: Path, scratch: Path) -> Iterator[Entry]:
@@ -121,7 +129,7 @@ def measure(program: Program, servers: Sequence[Entry], home: Path) -> Row:
 def said_to_save(home: Path, program: Program) -> int:
     """The net figure of a first request, as a reply of find_tool has it for this client."""
     arguments = json.dumps({"tool_description": "create an issue"})
-    name = program.name.split(",")[0].lower().replace(" ", "-")
+    name = program.name.removesuffix(NO_SEARCH).lower().replace(" ", "-")
     asked = [
         *ULLAGE,
         "call",
@@ -134,6 +142,7 @@ def said_to_save(home: Path, program: Program) -> int:
         name,
     ]
     environment = {"HOME": str(home / "kept"), "PATH": os.environ["PATH"]}
+    environment |= EAGER if program.name.endswith(NO_SEARCH) else {}
     done = subprocess.run(asked, env=environment, cwd=home, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["_meta"]["dev.ullage/savings"]["first_request"]["net_tokens"]
 
@@ -155,7 +164,9 @@ def first_request(program: Program, home: Path, entries: Sequence[Entry]) -> Wei
     if not done.conversation():
         sys.exit(f"{program.name} asked the model nothing:\n{done.output}")
     body, meter = done.conversation()[0], Meter(shipped())
-    return Weight(*(meter.count(compact(part), MODEL).tokens for part in (body["tools"], body)))
+    tools, whole = (meter.count(compact(part), MODEL).tokens for part in (body["tools"], body))
+    others = texts({key: part for key, part in body.items() if key != "tools"})
+    return Weight(tools, whole, tools + sum(meter.count(text, MODEL).tokens for text in others))
 
 
 def compact(value: object) -> str:
@@ -176,11 +187,11 @@ def report(rows: Mapping[str, Row], tools: int, versions: Mapping[str, str]) -> 
 
 def added(row: Row) -> Weight:
     with_us, without = row["behind Ullage"], row["no servers"]
-    return Weight(with_us.tools - without.tools, with_us.whole - without.whole)
+    return Weight(*(one - other for one, other in zip(astuple(with_us), astuple(without), strict=True)))
 
 
 def saved(row: Row) -> int:
-    return row["directly"].whole - row["behind Ullage"].whole
+    return row["directly"].read - row["behind Ullage"].read
 
 
 def conclude(rows: Mapping[str, Row], nets: Mapping[str, NetFigure], tools: int) -> int:

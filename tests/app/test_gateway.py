@@ -17,13 +17,14 @@ from approving import examine, load
 from ullage.app import count
 from ullage.app import count_text as counting
 from ullage.app.build_gateway import Gateway, open_gateway
+from ullage.clients.configs import ListedServer, first_request_texts
 from ullage.config import Flags
 from ullage.errors import BadConfiguration, UnknownResource
 from ullage.gateway import META, definition_text
 from ullage.ledger import read_entries
 from ullage.store import Database
 from ullage.tokens import default_engine
-from ullage.tool import Call, Caller, Change, Reply
+from ullage.tool import Call, Caller, Change, Json, Reply, Tool
 from upstreams import scripted, tool, unruly, users_file, write_json, write_toml
 
 pytestmark = pytest.mark.anyio
@@ -206,6 +207,35 @@ async def test_a_second_start_lists_without_a_server_and_a_session_asks_each_ser
                 methods = [one["method"] for one in json.loads(text(await ask(gateway, "notes__seen")))]
         assert methods.count("tools/list") == 1
     assert starts(log) == 2
+
+
+@pytest.mark.requirement("S1:net")
+@pytest.mark.parametrize(
+    ("client", "program", "wish", "defers"),
+    [
+        ("claude", "claude", "", True),
+        ("claude-code", "claude", "false", False),
+        ("codex", "codex", "", False),
+        ("gemini-cli", "gemini", "", False),
+        ("qwen", "qwen", "", True),
+    ],
+)
+async def test_the_net_figure_goes_by_what_the_clients_program_sends(
+    work: Path, monkeypatch: pytest.MonkeyPatch, client: str, program: str, wish: str, *, defers: bool
+):
+    monkeypatch.setenv("ENABLE_TOOL_SEARCH", wish)
+    schema: dict[str, Json] = {"type": "object", "properties": {"a": {"type": "string", "title": "The first " * 9}}}
+    include = write_json(work / "mcp.json", mail=scripted(*({**one, "inputSchema": schema} for one in MANY)))
+    async with opened(work, include=(include,)) as gateway:
+        await gateway.view(30)
+        reply, unknown = [await ask(gateway, "find_tool", one, tool_description="send") for one in (client, "somebody")]
+    tools = [Tool(name=one["name"], description=LONG, input_schema=schema) for one in MANY]
+    sent = "".join(first_request_texts(program, [ListedServer("mail", tools, "be kind")], defers=defers))
+    plain = sum(count(definition_text(each)).tokens for each in tools)
+    saved = noted(reply, "dev.ullage/savings")["first_request"]
+    assert saved["without"] == count(sent, gateway.flagged(client).model or "gpt-4o").tokens
+    assert saved["net_tokens"] == saved["without"] - saved["surface"] - saved["instructions"]
+    assert noted(unknown, "dev.ullage/savings")["first_request"]["without"] == plain != saved["without"]
 
 
 @pytest.mark.requirement("S1:net")

@@ -24,8 +24,10 @@ from ullage.clients.configs import (
     ServerEntry,
     current_surroundings,
     edit_content,
+    format_definition,
 )
 from ullage.gateway import Server
+from ullage.tool import Tool
 from upstreams import scripted, tool, users_file
 
 pytestmark = pytest.mark.requirement("U:scan")
@@ -146,7 +148,11 @@ def test_scan_counts_with_the_model_of_each_program(work: Path, capsys: pytest.C
         (server,) = found[client]["servers"]
         model = found[client]["model"]
         assert found[client]["model_assumed"]
-        assert 0 < server["tokens"] - count(description, model).tokens < 100
+        sent = Tool(name="long", description=description, input_schema=LONG["inputSchema"])
+        (cost,) = server["tools"]
+        assert cost["tokens"] == count(format_definition(client, "fs", sent), model).tokens
+        assert 0 < cost["tokens"] - count(description, model).tokens < 100
+        assert server["tokens"] == cost["tokens"] + server["instructions"]
     assert found["claude"]["model"] != found["gemini"]["model"]
 
 

@@ -98,9 +98,12 @@ def test_claude_code_defers_tools_unless_told_otherwise(tmp_path: Path):
     write(tmp_path / ".claude.json", {"mcpServers": {}})
     claude = PROGRAMS["claude"]
     assert read_client(claude, around(tmp_path)).defers_tools
-    assert not read_client(claude, around(tmp_path, ANTHROPIC_BASE_URL="http://127.0.0.1")).defers_tools
-    write(tmp_path / ".claude" / "settings.json", {"env": {"ENABLE_TOOL_SEARCH": "true"}})
+    # Another address for its model's API changes nothing, as `make bench-clients` shows for 2.1.325.
     assert read_client(claude, around(tmp_path, ANTHROPIC_BASE_URL="http://127.0.0.1")).defers_tools
+    assert not read_client(claude, around(tmp_path, ENABLE_TOOL_SEARCH="false")).defers_tools
+    assert not read_client(claude, around(tmp_path, ENABLE_TOOL_SEARCH="auto:100")).defers_tools
+    write(tmp_path / ".claude" / "settings.json", {"env": {"ENABLE_TOOL_SEARCH": "true"}})
+    assert read_client(claude, around(tmp_path, ENABLE_TOOL_SEARCH="false")).defers_tools
     write(tmp_path / ".claude" / "settings.json", {"env": {"ENABLE_TOOL_SEARCH": "false"}})
     assert not read_client(claude, around(tmp_path)).defers_tools
 

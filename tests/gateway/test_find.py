@@ -1,9 +1,9 @@
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -1132,6 +1132,32 @@ async def test_a_search_says_what_was_saved_net_of_all_that_is_ours():
     assert net["session"]["turns"] == 4
     assert net["session"]["replies_carried"] == carried
     assert net["session"]["net_tokens"] == 4 * saved - carried
+
+
+@pytest.mark.requirement("S1:net")
+async def test_the_net_figure_of_a_known_program_is_of_the_texts_that_it_sends():
+    asked: list[dict[str, list[str]]] = []
+
+    def write(servers: Iterable[tuple[str, Sequence[Tool], str]]) -> list[str]:
+        seen = [(name, [each.name for each in tools], said) for name, tools, said in servers]
+        asked.append({name: names for name, names, _ in seen})
+        return [f"{name} {names} {said}" for name, names, said in seen]
+
+    source = finding(around=Surroundings(request_texts=write))
+    reply = await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}))
+    first = cast("Value", reply.meta[SAVINGS])["first_request"]
+    await source.call(Call(tool="find_tool", arguments={"tool_description": "weather"}))
+    without, surface, whole = asked
+    assert "get_issue" in without["github"], "under the server's own names"
+    assert "ullage" not in without
+    assert list(surface) == list(whole) == ["ullage"]
+    assert first["without"] == tokens("".join(f"{name} {names} " for name, names in without.items()))
+    assert first["surface"] == tokens(f"ullage {surface['ullage']} ")
+    assert (
+        first["instructions"]
+        == tokens(f"ullage {whole['ullage']} {source.instructions(await source.inner.view())}") - first["surface"]
+    )
+    assert first["net_tokens"] == first["without"] - first["surface"] - first["instructions"]
 
 
 @pytest.mark.requirement("S1:net")

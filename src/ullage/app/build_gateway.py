@@ -91,7 +91,7 @@ from .build_sources import (
     look_at,
     run_guarded,
 )
-from .count_text import counting_in_worker, meter
+from .count_text import counting_in_worker, meter, write_request_texts
 from .delegate_sources import DELEGATED, Delegating, Handing
 from .open_store import DefinitionReport, open_store, places_of, report_definitions, tell_of_withheld_variables
 
@@ -392,6 +392,7 @@ class Kit:
     when_met: Callable[[Era, ClientDeclaration | None], None]
     when_roots_changed: Callable[[Caller, ClientDeclaration], None]
     tracer: Tracer | None
+    environment: Mapping[str, str] = field(repr=False)
 
     def serve(self, settings: Settings, client: str | None, *, is_preview: bool = False) -> Served:
         """Build the objects that serve one client. A preview only lists tools and starts no background work."""
@@ -409,6 +410,7 @@ class Kit:
             spawn=None if is_preview else self.spawn,
             quiet=QUIET,
             lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
+            request_texts=partial(write_request_texts, client, self.environment),
         )
         budgeted = Budgeted(
             inner=Guarded(self.cached, self.recorder.audit),
@@ -718,6 +720,7 @@ class Gateway:
             when_met=self.met,
             when_roots_changed=self._tell_roots_changed,
             tracer=self.tracer,
+            environment=self.environment,
         ).serve(self.settings, client, is_preview=is_preview)
 
 

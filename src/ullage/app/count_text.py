@@ -3,7 +3,7 @@
 `ullage count` waits for everything imported here, so the MCP SDK and the database are not imported.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from json import dumps
@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Any
 from ullage.errors import InvalidArguments, UnreadableRequest
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
 from ullage.tokens import Count, Meter, default_engine
+from ullage.tool import Tool
 
 if TYPE_CHECKING:
     from ullage.messages import Format
     from ullage.tokens import Weight
 
-__all__ = ["count", "count_request", "counting_in_worker", "find_model", "format_of", "meter", "meter_for"]
+__all__ = [
+    "count",
+    "count_request",
+    "counting_in_worker",
+    "find_model",
+    "format_of",
+    "meter",
+    "meter_for",
+    "write_request_texts",
+]
 
 _MUCH = 500_000
 """Bytes of text from which loading the engine at once is cheaper than counting the first texts without it."""
@@ -50,6 +60,26 @@ def counting_in_worker() -> Generator[None]:
         if before is None:
             engine.worker = None
             worker.close()
+
+
+def write_request_texts(
+    client: str | None, environment: Mapping[str, str], servers: Iterable[tuple[str, Sequence[Tool], str]]
+) -> Iterable[str] | None:
+    """Return what a client's first request has for servers; None if the client is none of the known programs.
+
+    Args:
+        client: The client's name in the settings or the flag.
+        environment: Variables of this process, which the client started.
+        servers: Each server's name, tools and instructions.
+    """
+    # Imported here because a gateway needs it for the first figures only.
+    from ullage.clients.configs import ListedServer, find_program, first_request_texts, is_deferring
+
+    program = None if client is None else find_program(client)
+    if program is None:
+        return None
+    listed = [ListedServer(name, tools, instructions) for name, tools, instructions in servers]
+    return first_request_texts(program.name, listed, defers=is_deferring(program, environment))
 
 
 def meter_for(size: int) -> Meter:

@@ -8,6 +8,7 @@ from .client_files import (
     ClientConfig,
     FileChanged,
     current_surroundings,
+    is_deferring,
     parse_config,
     read_bytes,
     read_client,
@@ -15,6 +16,7 @@ from .client_files import (
     remove_file,
     replace_file,
 )
+from .first_request import ListedServer, first_request_texts, format_definition, format_instructions
 from .programs import PROGRAMS, Program, Surroundings, find_program
 from .server_entries import (
     ConfigFile,
@@ -42,6 +44,7 @@ __all__ = [
     "FileChanged",
     "FileFormat",
     "KeyPath",
+    "ListedServer",
     "Problem",
     "Program",
     "Put",
@@ -55,6 +58,10 @@ __all__ = [
     "current_surroundings",
     "edit_content",
     "find_program",
+    "first_request_texts",
+    "format_definition",
+    "format_instructions",
+    "is_deferring",
     "parse_config",
     "read_bytes",
     "read_client",

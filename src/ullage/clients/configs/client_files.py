@@ -269,7 +269,7 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
         servers=tuple(_mark_shadowed(_apply_all(program, one, rules) for one in servers)),
         model=_find_model(program, [document for _, document in documents]),
         users_model=_find_model(program, [document for file, document in documents if file.scope != "project"]),
-        defers_tools=program.defers_tools and _is_deferral_on(program, [one for _, one in documents], around),
+        defers_tools=_is_deferral_on(program, [one for _, one in documents], around),
         problems=tuple(problems),
         documents={file.path: document for file, document in documents},
     )
@@ -407,16 +407,19 @@ def _find_model(program: Program, documents: Iterable[object]) -> str | None:
 
 
 def _is_deferral_on(program: Program, documents: Iterable[object], around: Surroundings) -> bool:
-    """Return whether Claude Code loads tools on demand. It does unless configured otherwise, or with another address
-    for its model's API."""
-    if program.name != "claude":
-        return True
+    """Return whether the program loads tools on demand, by the variables in its settings and around it."""
     said = dict[str, object]()
     for document in documents:
         table = value_at(document, ("env",))
         said = {**(cast("dict[str, object]", table) if isinstance(table, dict) else {}), **said}
-    said = {**around.environment, **said}
-    wish = str(said.get("ENABLE_TOOL_SEARCH", "")).lower()
-    if wish in ("false", "0", "no", "off"):
-        return False
-    return bool(wish) or not said.get("ANTHROPIC_BASE_URL")
+    return is_deferring(program, {**around.environment, **said})
+
+
+def is_deferring(program: Program, environment: Mapping[str, object]) -> bool:
+    """Return whether a program with these variables loads tools on demand.
+
+    Claude Code 2.1.325 does unless `ENABLE_TOOL_SEARCH` says otherwise, whatever the address of its model's API.
+    """
+    wish = str(environment.get("ENABLE_TOOL_SEARCH", "")).lower()
+    is_off = program.name == "claude" and wish in ("false", "0", "no", "off", "auto:100")
+    return program.defers_tools and not is_off

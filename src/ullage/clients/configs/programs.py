@@ -3,7 +3,7 @@
 For each program: its files on Linux, macOS and Windows, the tables of servers in them, the names of an entry's parts,
 its rules about tools, its model, and the entry that starts Ullage. The formats of Claude Code, Codex, Gemini CLI,
 opencode and Qwen Code were checked against files that these programs write themselves, the others against their
-documentation. Nothing is opened here.
+documentation. Nothing is opened here. What a program writes into its first request stands in `first_request`.
 
 Other programs' rules about single tools are converted to rules of one server. Programs name a tool in their settings by
 its server and its own name: `mcp__github__delete_repo` (Claude Code, Qwen Code), `mcp_github_delete_repo` (Gemini CLI),
@@ -273,8 +273,6 @@ class Program:
     """The model it probably uses if its files set none; None if that cannot be guessed."""
     defers_tools: bool = False
     """Whether the program can load tool definitions on demand by itself."""
-    added_property: Mapping[str, object] | None = None
-    """A property that the program adds to the input schema of every tool, with its name as `name`."""
     allowed_tools: KeyPath | None = None
     """Where the user's settings list the tools that run without consent; None if the server's entry does."""
     read_rules: Callable[[object, ConfigFile, Surroundings], FileRules] | None = None
@@ -773,17 +771,6 @@ def _gemini_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, 
     return {**_stdio_entry(command, arguments, unasked), **({"trust": True} if is_trusted else {})}
 
 
-_WAIT_PROPERTY = MappingProxyType(
-    {
-        "name": "wait_for_previous",
-        "type": "boolean",
-        "description": "Set to true to wait for all previously requested tools in this turn to complete before "
-        "starting. Set to false (or omit) to run in parallel. Use true when this tool depends on the output of "
-        "previous tools.",
-    }
-)
-"""The property that Gemini CLI 0.61 adds to every tool."""
-
 _GEMINI = Program(
     name="gemini",
     title="Gemini CLI",
@@ -791,7 +778,6 @@ _GEMINI = Program(
     keys=_GEMINI_KEYS,
     list_files=_gemini_files,
     make_entry=_gemini_entry,
-    added_property=_WAIT_PROPERTY,
     list_command=("gemini", "mcp", "list"),
     models=(("model", "name"), ("model",)),
     usual_model="gemini-3.8-flash",
@@ -822,7 +808,6 @@ _QWEN = replace(
     list_files=_qwen_files,
     list_command=("qwen", "mcp", "list"),
     usual_model="qwen3-coder-plus",
-    added_property=None,
     defers_tools=True,
 )
 

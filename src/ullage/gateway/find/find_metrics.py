@@ -5,6 +5,7 @@ Ullage, and records searches and lists in the ledger. Savings are defined in `fi
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,13 @@ import anyio.to_thread
 
 from ullage import ledger
 from ullage.tokens import Count, Meter
-from ullage.tool import Caller, Listing
+from ullage.tool import Caller, Listing, Tool
 
-from ..merge.tool_view import View
+from ..merge.tool_view import Member, View
 from ..reply_metadata import ASSUMED
 from ..tool_source import definition_text
 from .find_reply import Carried, Net, Savings
-from .find_settings import Surroundings
+from .find_settings import OWN_SERVER, Surroundings, instructions_of
 from .tool_forms import FIND
 from .tool_index import Shelf
 
@@ -71,17 +72,35 @@ class Figures:
         )
         known = self._carried.get(model)
         if known is None or known[0] != key:
-            carried = Carried(
-                without=(await self._weights(view, caller))[0],
-                surface=await anyio.to_thread.run_sync(_weight, listing, weigh),
-                instructions=weigh(instructions).tokens,
-            )
+            carried = await anyio.to_thread.run_sync(self._count_carried, view, listing, instructions, weigh)
+            if carried is None:
+                carried = Carried(
+                    without=(await self._weights(view, caller))[0],
+                    surface=await anyio.to_thread.run_sync(_weight, listing, weigh),
+                    instructions=weigh(instructions).tokens,
+                )
             # Earlier requests carried what was listed before.
             self.record_due_definitions()
             if len(self._carried) >= _MODELS:
                 self._carried.clear()
             known = self._carried[model] = key, carried
         return known[1]
+
+    def _count_carried(self, view: View, listing: Listing, instructions: str, weigh: "Weigh") -> Carried | None:
+        """Count what the client's program sends with and without Ullage; None where that is not known."""
+        members, tools = dict[str, Member](), dict[str, list[Tool]]()
+        for entry in view.entries:
+            if not entry.member.own:
+                members[entry.server] = entry.member
+                tools.setdefault(entry.server, []).append(replace(entry.tool, name=entry.original))
+        write = self._around.request_texts
+        without = write((name, tools[name], instructions_of(member) or "") for name, member in members.items())
+        surface, whole = (write([(OWN_SERVER, listing.tools, said)]) for said in ("", instructions))
+        if without is None or surface is None or whole is None:
+            return None
+        # As one text, which a worker counts if no vocabulary is loaded here.
+        tokens, bare, dressed = (weigh("".join(texts)).tokens for texts in (without, surface, whole))
+        return Carried(without=tokens, surface=bare, instructions=dressed - bare)
 
     def called(self, caller: Caller) -> None:
         """Count a call, which is one more request of its session."""

@@ -15,7 +15,7 @@ names remain, then the first of them. The text never exceeds its budget.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from ..results import ShapeMemory
 
 __all__ = [
+    "OWN_SERVER",
     "Decision",
     "FindSettings",
     "Mode",
     "Remembered",
+    "RequestTexts",
     "Standing",
     "Surface",
     "SurfaceMemory",
@@ -166,6 +168,11 @@ def _assumed(caller: Caller) -> Reference:
     return ASSUMED
 
 
+RequestTexts = Callable[[Iterable[tuple[str, Sequence[Tool], str]]], Iterable[str] | None]
+"""Writes what a program's first request has for servers, each with its name, tools and instructions; None for a program
+whose requests are not known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """Storage, callbacks and background of `Find`. The defaults store nothing between starts and have no background."""
@@ -189,6 +196,8 @@ class Surroundings:
     """Seconds after a list without background work, because the client is waiting for its first answers."""
     lister: Caller = ANONYMOUS
     """The caller used for lists, which are made for no caller in particular."""
+    request_texts: RequestTexts = lambda _: None
+    """Writes what the client's program sends."""
     clock: Callable[[], float] = time.perf_counter
     """Monotonic seconds."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -357,7 +366,8 @@ class Standing:
         return decision
 
 
-_SERVER = "ullage"
+OWN_SERVER = "ullage"
+"""Server name of Ullage's own tools."""
 
 
 def listed_own(settings: FindSettings) -> tuple[Tool, ...]:
@@ -375,5 +385,5 @@ def listed_own(settings: FindSettings) -> tuple[Tool, ...]:
 def own_entry(name: str, source: ToolSource, settings: FindSettings) -> Entry:
     """Return one of Ullage's own tools as an entry with its rules."""
     tools = {tool.name: tool for tool in (CALL_WRITE, *find_tools(join_calls=settings.join_calls))}
-    member = Member(name=_SERVER, source=source, prefix="", rules=settings.own, own=True)
+    member = Member(name=OWN_SERVER, source=source, prefix="", rules=settings.own, own=True)
     return Entry(listed=name, tool=tools[name], member=member, original=name)
