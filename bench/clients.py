@@ -19,7 +19,7 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from heavy.agent_programs import PROGRAMS, QWEN, Entry, Object, Program, Setup, Started, run, texts
+from heavy.agent_programs import PROGRAMS, QWEN, Entry, Object, Program, Setup, Started, run, weigh_request
 from ullage.models import shipped
 from ullage.tokens import Meter
 
@@ -164,9 +164,11 @@ def first_request(program: Program, home: Path, entries: Sequence[Entry]) -> Wei
     if not done.conversation():
         sys.exit(f"{program.name} asked the model nothing:\n{done.output}")
     body, meter = done.conversation()[0], Meter(shipped())
-    tools, whole = (meter.count(compact(part), MODEL).tokens for part in (body["tools"], body))
-    others = texts({key: part for key, part in body.items() if key != "tools"})
-    return Weight(tools, whole, tools + sum(meter.count(text, MODEL).tokens for text in others))
+
+    def count(text: str) -> int:
+        return meter.count(text, MODEL).tokens
+
+    return Weight(count(compact(body["tools"])), count(compact(body)), weigh_request(body, count))
 
 
 def compact(value: object) -> str:

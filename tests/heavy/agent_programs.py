@@ -309,3 +309,9 @@ def texts(value: object) -> Iterator[str]:
         yield from (text for one in value.values() for text in texts(one))
     elif isinstance(value, Sequence):
         yield from (text for one in value for text in texts(one))
+
+
+def weigh_request(body: Object, count: Callable[[str], int]) -> int:
+    """The tokens of a request as a model reads it: its tools as JSON, and every other text without JSON's escapes."""
+    tools = json.dumps(body["tools"], ensure_ascii=False, separators=(",", ":"))
+    return count(tools) + sum(map(count, texts({key: part for key, part in body.items() if key != "tools"})))

@@ -21,16 +21,29 @@ tests.
 
 import json
 import os
+import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from heavy.agent_programs import INSTALLED, PROGRAMS, QWEN, Entry, Object, Program, claude_with_user_settings, run
+from heavy.agent_programs import (
+    INSTALLED,
+    PROGRAMS,
+    QWEN,
+    Entry,
+    Object,
+    Program,
+    claude_with_user_settings,
+    run,
+    weigh_request,
+)
 from heavy.busy import busy_cores
+from ullage.models import shipped
+from ullage.tokens import Meter
 
 pytestmark = [pytest.mark.heavy]
 
@@ -127,3 +140,114 @@ def test_other_programs_have_the_tools_in_their_first_request(program: Program, 
     entry = set_up(tmp_path)
     missed = [number for number in range(EACH) if misses(program, tmp_path, entry)]
     assert missed == []
+
+
+def varied_tools(count: int, seed: int) -> list[Object]:
+    """Definitions of all the kinds that programs treat differently: nested and large ones, references, types that may
+    be null, constants, bounds, alternatives, long descriptions."""
+    chance = random.Random(seed)
+    words = [
+        "list",
+        "create",
+        "remove",
+        "order",
+        "customer",
+        "invoice",
+        "of",
+        "the",
+        "by",
+        "each",
+        "shipment",
+        "with",
+        "an",
+        "optional",
+        "and",
+        "its",
+        "status",
+    ]
+
+    def text(most: int) -> str:
+        return " ".join(chance.choices(words, k=chance.randint(2, most)))
+
+    def schema(depth: int) -> Object:
+        kinds = ["text", "number", "null", "constant", "choice", "list", "reference", "either", "object", "free"]
+        kind = chance.choice(kinds if depth else kinds[:5])
+        described = {"description": text(18)} if chance.random() < 0.8 else {}
+        bodies: dict[str, Callable[[], Object]] = {
+            "text": lambda: {"type": "string", "minLength": 1, "maxLength": 80, "pattern": "^[a-z]+$"},
+            "number": lambda: {"type": "integer", "minimum": 0, "maximum": 100, "default": 10},
+            "null": lambda: {"type": ["string", "null"], "default": None},
+            "constant": lambda: {"const": text(2)},
+            "choice": lambda: {"type": "string", "enum": [text(2) for _ in range(4)]},
+            "list": lambda: {"type": "array", "items": schema(depth - 1), "minItems": 1, "maxItems": 9},
+            "reference": lambda: {"$ref": f"#/$defs/{chance.choice(['Money', 'Page'])}"},
+            "either": lambda: {"anyOf": [schema(depth - 1), {"type": "null"}]},
+            "object": lambda: object_of(depth - 1, 4),
+            "free": lambda: {"title": text(2)},
+        }
+        return {**bodies[kind](), **described}
+
+    def object_of(depth: int, most: int) -> Object:
+        properties = {
+            f"{text(2).replace(' ', '_')}_{number}": schema(depth) for number in range(chance.randint(1, most))
+        }
+        closed = {"additionalProperties": False} if chance.random() < 0.5 else {}
+        return {"type": "object", "properties": properties, "required": [next(iter(properties))], **closed}
+
+    money = {
+        "type": "object",
+        "properties": {"amount": {"type": "number", "title": "Amount"}, "unit": {"const": "EUR"}},
+    }
+    page = {
+        "type": "object",
+        "properties": {"size": {"type": "integer", "maximum": 50}, "of": {"$ref": "#/$defs/Money"}},
+    }
+    tools = list[Object]()
+    for number in range(count):
+        input_schema = object_of(3, chance.choice([3, 6, 40]))
+        tools.append({
+            "name": f"{text(2).replace(' ', chance.choice('_-'))}_{number}",
+            "description": "\n\n".join(text(60) for _ in range(chance.choice([1, 2, 20]))),
+            "inputSchema": {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                **input_schema,
+                "$defs": {"Money": money, "Page": page, "Unused": page},
+            },
+        })  # fmt: skip
+    return tools
+
+
+@pytest.mark.requirement("S1:net")
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("program", [*PROGRAMS, QWEN], ids=lambda one: one.name)
+def test_the_net_figure_is_the_difference_of_two_first_requests(program: Program, seed: int, tmp_path: Path):
+    """Within 3 %, for generated servers of varied definitions."""
+    is_installed(program)
+    entries = list[Entry]()
+    for name, count in (("shop", 60), ("ware-house", 30)):
+        about = {"package": name, "serverInfo": {"name": name, "version": "1"}, "protocolVersion": "2025-06-18"}
+        catalogue = {
+            **about,
+            "tools": varied_tools(count, seed + count),
+            "instructions": f"Use {name} with care.\n" * 9,
+        }
+        (tmp_path / f"{name}.json").write_text(json.dumps(catalogue), encoding="utf-8")
+        command = [sys.executable, str(HERE / "real_replay.py"), str(tmp_path / f"{name}.json")]
+        entries.append(Entry(name=name, command=command, environment={}))
+    settings, kept = tmp_path / "servers.json", {"HOME": str(tmp_path / "kept"), "PATH": os.environ["PATH"]}
+    named = {entry.name: {"command": entry.command[0], "args": entry.command[1:]} for entry in entries}
+    settings.write_text(json.dumps({"mcpServers": named}), encoding="utf-8")
+    served = ["--include", str(settings), "--client", program.name.lower().replace(" ", "-")]
+    query = json.dumps({"tool_description": "remove an order"})
+    asked = [ULLAGE, "call", "find_tool", query, "--json", *served]
+    found = subprocess.run(asked, env=kept, cwd=tmp_path, stdout=subprocess.PIPE, timeout=60, check=True)
+    ullage = Entry(name="ullage", command=[ULLAGE, "serve", *served], environment=kept)
+    meter = Meter(shipped())
+    weights = list[int]()
+    for name, ones in (("directly", entries), ("behind", [ullage])):
+        (tmp_path / name).mkdir()
+        outcome = run(program, tmp_path / name, ones, [END])
+        assert outcome.conversation(), outcome.output
+        weights.append(weigh_request(outcome.conversation()[0], lambda text: meter.count(text, "gpt-4o").tokens))
+    said = json.loads(found.stdout)["_meta"]["dev.ullage/savings"]["first_request"]
+    assert said["net_tokens"] == pytest.approx(weights[0] - weights[1], rel=0.03), said
