@@ -23,7 +23,7 @@ from ullage.errors import BadConfiguration, UnknownResource
 from ullage.gateway import META, definition_text
 from ullage.ledger import read_entries
 from ullage.store import Database
-from ullage.tokens import default_engine
+from ullage.tokens import Count, Meter, default_engine
 from ullage.tool import Call, Caller, Change, Json, Reply, Tool
 from upstreams import scripted, tool, unruly, users_file, write_json, write_toml
 
@@ -236,6 +236,28 @@ async def test_the_net_figure_goes_by_what_the_clients_program_sends(
     assert saved["without"] == count(sent, gateway.flagged(client).model or "gpt-4o").tokens
     assert saved["net_tokens"] == saved["without"] - saved["surface"] - saved["instructions"]
     assert noted(unknown, "dev.ullage/savings")["first_request"]["without"] == plain != saved["without"]
+
+
+@pytest.mark.requirement("S1:net")
+async def test_what_a_program_sends_is_counted_once_for_several_starts(work: Path, monkeypatch: pytest.MonkeyPatch):
+    include = write_json(work / "mcp.json", mail=scripted(*MANY))
+    counted: list[int] = []
+    count_text = Meter.count
+
+    def note(self: Meter, text: str, model: str = "gpt-4o") -> Count:
+        counted.append(len(text))
+        return count_text(self, text, model)
+
+    monkeypatch.setattr(Meter, "count", note)
+    figures = list[object]()
+    for _ in range(2):
+        async with opened(work, include=(include,)) as gateway:
+            await gateway.view(30)
+            counted.clear()
+            reply = await ask(gateway, "find_tool", "codex", tool_description="send")
+            figures.append(noted(reply, "dev.ullage/savings")["first_request"])
+            assert (max(counted) > len(LONG) * len(MANY)) is (len(figures) == 1)
+    assert figures[0] == figures[1]
 
 
 @pytest.mark.requirement("S1:net")

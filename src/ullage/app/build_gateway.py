@@ -266,6 +266,8 @@ class Searches:
     """Stored data of the tool search: forms of definitions, embedding vectors, learned uses and what tools return."""
 
     forms: StoredForms
+    counts: StoredForms
+    """Tokens of long texts by their hashes."""
     vectors: StoredVectors
     learning: Learning | None
     shapes: ShapeMemory
@@ -275,6 +277,7 @@ class Searches:
     def of(cls, database: Database | None, spawn: Callable[[Work], None]) -> "Searches":
         return cls(
             forms=StoredForms(database, edition=EDITION),
+            counts=StoredForms(database, edition=f"tokens {__version__}"),
             vectors=StoredVectors(database),
             learning=None if database is None else Learning(StoredUses(database), spawn),
             shapes=ShapeMemory(None if database is None else StoredShapes(database), spawn),
@@ -411,6 +414,7 @@ class Kit:
             quiet=QUIET,
             lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
             request_texts=partial(write_request_texts, client, self.environment),
+            counts=self.searches.counts,
         )
         budgeted = Budgeted(
             inner=Guarded(self.cached, self.recorder.audit),

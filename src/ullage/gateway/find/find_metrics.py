@@ -4,6 +4,7 @@ Counts with the tokenizer of the caller's reference model, keeps what a client's
 Ullage, and records searches and lists in the ledger. Savings are defined in `find_reply`.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -72,7 +73,7 @@ class Figures:
         )
         known = self._carried.get(model)
         if known is None or known[0] != key:
-            carried = await anyio.to_thread.run_sync(self._count_carried, view, listing, instructions, weigh)
+            carried = await anyio.to_thread.run_sync(self._count_carried, view, listing, instructions, model)
             if carried is None:
                 carried = Carried(
                     without=(await self._weights(view, caller))[0],
@@ -86,7 +87,7 @@ class Figures:
             known = self._carried[model] = key, carried
         return known[1]
 
-    def _count_carried(self, view: View, listing: Listing, instructions: str, weigh: "Weigh") -> Carried | None:
+    def _count_carried(self, view: View, listing: Listing, instructions: str, model: str) -> Carried | None:
         """Count what the client's program sends with and without Ullage; None where that is not known."""
         members, tools = dict[str, Member](), dict[str, list[Tool]]()
         for entry in view.entries:
@@ -98,9 +99,20 @@ class Figures:
         surface, whole = (write([(OWN_SERVER, listing.tools, said)]) for said in ("", instructions))
         if without is None or surface is None or whole is None:
             return None
-        # As one text, which a worker counts if no vocabulary is loaded here.
-        tokens, bare, dressed = (weigh("".join(texts)).tokens for texts in (without, surface, whole))
+        tokens, bare, dressed = (self._count_kept("".join(texts), model) for texts in (without, surface, whole))
         return Carried(without=tokens, surface=bare, instructions=dressed - bare)
+
+    def _count_kept(self, text: str, model: str) -> int:
+        """Count a text that is the same at most starts, or return its stored count."""
+        cache, key = self._around.counts, hashlib.sha256(f"{model}\n{text}".encode()).hexdigest()
+        stored = None if cache is None else cache.load([key]).get(key)
+        known = None if stored is None else stored.get("tokens")
+        if isinstance(known, int):
+            return known
+        tokens = self._count(model, text).tokens
+        if cache is not None:
+            cache.save({key: {"tokens": tokens}})
+        return tokens
 
     def called(self, caller: Caller) -> None:
         """Count a call, which is one more request of its session."""

@@ -198,6 +198,8 @@ class Surroundings:
     """The caller used for lists, which are made for no caller in particular."""
     request_texts: RequestTexts = lambda _: None
     """Writes what the client's program sends."""
+    counts: FormsCache | None = None
+    """Keeps the tokens of these texts between starts."""
     clock: Callable[[], float] = time.perf_counter
     """Monotonic seconds."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
