@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ullage.errors import InvalidArguments, UnreadableRequest
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
 from ullage.tokens import Count, Meter, default_engine
-from ullage.tool import Tool
 
 if TYPE_CHECKING:
     from ullage.messages import Format
     from ullage.tokens import Weight
+    from ullage.tool import Tool
 
 __all__ = [
     "count",
@@ -63,7 +63,7 @@ def counting_in_worker() -> Generator[None]:
 
 
 def write_request_texts(
-    client: str | None, environment: Mapping[str, str], servers: Iterable[tuple[str, Sequence[Tool], str]]
+    client: str | None, environment: Mapping[str, str], servers: "Iterable[tuple[str, Sequence[Tool], str]]"
 ) -> Iterable[str] | None:
     """Return what a client's first request has for servers; None if the client is none of the known programs.
 
