@@ -399,7 +399,7 @@ def test_sign_in_by_link_and_by_hand_and_sign_out(site: Site, open_page: Callabl
 def hostile_entries() -> Iterator[Entry]:
     now = datetime.now(UTC) - timedelta(minutes=30)
     for number, text in enumerate(HOSTILE):
-        about: dict[str, Any] = {"principal": USER, "session": text, "client": text, "project": f"/work/{text}"}
+        about: dict[str, Any] = {"principal": USER, "session": text, "client": text, "project": f"/src/{text}"}
         yield Entry(
             time=now, kind="result", server=text, tool=text, tokens=10, baseline_tokens=500 + number,
             saved_tokens=490 + number, milliseconds=3.0, model=text, **about,
