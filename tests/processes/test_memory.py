@@ -1,11 +1,17 @@
 import gc
+import random
+import re
+import sys
 import weakref
 from collections.abc import Iterator
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
 
 import anyio
 import pytest
 
-from ullage.processes import collect_garbage
+from ullage.mapped_files import add_mapped_file
+from ullage.processes import collect_garbage, release_free_memory
 
 pytestmark = pytest.mark.anyio
 
@@ -63,3 +69,25 @@ async def test_nothing_is_collected_where_nothing_was_made():
         await anyio.sleep(0.1)
         tasks.cancel_scope.cancel()
     assert session() is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of one map is read from /proc")
+def test_pages_of_mapped_files_are_released_and_read_again(tmp_path: Path):
+    path = tmp_path / "table"
+    content = random.Random(7).randbytes(1 << 20)
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
+    add_mapped_file(mapped)
+    assert mapped[:] == content
+    assert resident(path) >= 1024
+    release_free_memory()
+    assert resident(path) == 0
+    assert mapped[:] == content
+
+
+def resident(path: Path) -> int:
+    """Return how many KiB of a mapped file count as this process's memory."""
+    maps = Path("/proc/self/smaps").read_text(encoding="utf-8")
+    (size,) = re.findall(rf"{re.escape(str(path))}\n(?:.*\n)*?Rss: +(\d+) kB", maps)
+    return int(size)

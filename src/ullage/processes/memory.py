@@ -13,6 +13,8 @@ from contextlib import suppress
 
 import anyio
 
+from ullage.mapped_files import release_mapped_pages
+
 __all__ = ["collect_garbage", "release_free_memory"]
 
 _LOOK_SECONDS = 5.0
@@ -50,7 +52,8 @@ def _middle_collections() -> int:
 
 
 def release_free_memory() -> None:
-    """Return freed memory to the operating system where the C library can do so."""
+    """Return freed memory to the operating system where the C library can do so, and the pages of mapped files."""
+    release_mapped_pages()
     # Loaded by numpy with the index; not worth an import of its own.
     ctypes = sys.modules.get("ctypes")
     if ctypes is not None and sys.platform == "linux":

@@ -7,11 +7,13 @@ process, on first use, and numpy is imported only then, because it takes a tenth
 import json
 from functools import cache
 from importlib import import_module
+from mmap import mmap
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ullage.errors import BadConfiguration
+from ullage.mapped_files import add_mapped_file
 
 from .document import Embedder
 
@@ -84,7 +86,10 @@ def _read_table(folder: Path) -> "StaticTable":
     card = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
     # Memory-mapped: a process needs a few hundred of 30,000 rows, and shares those with other processes.
-    rows = np.asarray(np.load(folder / "rows.npy", mmap_mode="r"))
+    mapped = np.load(folder / "rows.npy", mmap_mode="r")
+    if isinstance(mapped.base, mmap):
+        add_mapped_file(mapped.base)
+    rows = np.asarray(mapped)
     steps, telling = (np.load(folder / f"{name}.npy") for name in ("steps", "telling"))
     if {len(rows), len(steps), len(telling)} != {len(vocabulary)}:
         raise ValueError("these are parts of different tables")

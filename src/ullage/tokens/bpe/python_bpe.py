@@ -30,6 +30,8 @@ from struct import Struct
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from ullage.mapped_files import add_mapped_file
+
 from .split import Split, Vocabulary, kinds
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class RankTable(Mapping[bytes, int]):
     def __init__(self, path: "Path | str") -> None:
         with open(path, "rb") as file:  # noqa: PTH123 - `pathlib` costs 4 ms, which every count would wait for
             self._map = mmap(file.fileno(), 0, access=ACCESS_READ)
+        add_mapped_file(self._map)
         header: tuple[bytes, int, int] = _HEADER.unpack_from(self._map)
         magic, slots, self._size = header
         if magic != _MAGIC:
