@@ -1,4 +1,4 @@
-"""Draw the pictures of a terminal in the README, and print the captures in docs/install.md.
+"""Draw the picture of a terminal in the README, and print the captures in docs/install.md.
 
 Sets up a home folder in which Codex has recorded servers, runs `ullage scan` and `ullage install` there in a
 pseudo-terminal, and writes what they print as SVG. With `--captures`, it prints the screens of docs/install.md instead,
@@ -35,7 +35,6 @@ SERVERS = {
 }
 PICTURES = {
     "before-and-after": [["scan", "codex"], ["install", "codex", "--yes"], ["scan", "codex"]],
-    "overview": [[]],
 }
 COLUMNS = 92
 CHARACTER, LINE, MARGIN, BAR = 8.4, 20, 18, 34
@@ -163,7 +162,7 @@ def record(commands: Sequence[Sequence[str]], home: Path) -> Iterator[str]:
     for number, words in enumerate(commands):
         if number:
             yield ""
-        yield f"\x1b[2m$\x1b[0m \x1b[1mullage {' '.join(words)}\x1b[0m".replace(" \x1b[0m", "\x1b[0m")
+        yield f"\x1b[2m$\x1b[0m \x1b[1mullage {' '.join(words)}\x1b[0m"
         yield from run_in_terminal(words, home).rstrip("\n").split("\n")
 
 
@@ -182,8 +181,6 @@ def main() -> None:
             home = Path(folder) / "home"
             home.mkdir()
             make_home(home, arguments.catalogues)
-            if name == "overview":
-                run_in_terminal(["scan"], home)
             lines = list(record(commands, home))
         title = "; ".join(f"ullage {' '.join(words)}".strip() for words in commands)
         (arguments.out / f"{name}.svg").write_text(draw_picture(lines, title), encoding="utf-8")
