@@ -16,10 +16,7 @@ __all__ = ["CountSource", "count_to_json"]
 _TOOL = Tool(
     name="count-tokens",
     aliases=("count_tokens",),
-    description=(
-        "Count the tokens of a text for a model. Replies with token_count and model, how the count was found, and its "
-        "error band where it is not exact."
-    ),
+    description="Count the tokens of a text for a model. Replies with the method and, unless exact, the error band.",
     input_schema={
         "type": "object",
         "properties": {

@@ -207,7 +207,7 @@ class Surroundings:
 
 _SEARCHED = "The tools of these servers are found with find_tool:"
 _SHOWN = "Tools of these servers:"
-_LENGTHS = (120, 80, 50, 30)
+_LENGTHS = (90, 70, 50, 30)
 """Lengths of descriptions in characters; the longest at which all lines fit is used."""
 _NAMES_SHOWN = 8
 _READ = 2_000
