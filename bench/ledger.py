@@ -54,8 +54,8 @@ def _reports(url: str, name: str, place: Path | None) -> None:
         took, began = _cpu(database) - began, _cpu(database)
         recount = usage_report(database, by=by, recount=True)
         recounted = _cpu(database) - began
-        same = [(one.key, one.spent, one.saved) for one in report.lines] == [
-            (one.key, one.spent, one.saved) for one in recount.lines
+        same = [(one.key, one.spent, one.saved, one.models) for one in report.lines] == [
+            (one.key, one.spent, one.saved, one.models) for one in recount.lines
         ]
         words = "equal to" if same else "NOT EQUAL TO"
         print(f"  by {by:8} {len(report.lines):6,} lines  {took:6.3f} s, {words} a recount in {recounted:.2f} s")

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from ullage import Context, Session, compact, get_context_usage
 from ullage.app.build_context import open_ledger
 from ullage.errors import InvalidArguments
 from ullage.ledger import Entry, read_entries, usage_report
+from ullage.models import Usage
 from ullage.store import Database
 from ullage.wire import user_name
 
@@ -142,6 +144,46 @@ async def test_histories_are_part_of_what_usage_reports_as_saved(tmp_path: Path)
         database.close()
     assert report.total.saved.history == left.before.messages - left.status.messages
     assert [line.key for line in report.lines] == ["clerk"]
+
+
+ANSWERED = {
+    "id": "chatcmpl-7Qx0dTsPq1",
+    "model": "gpt-4o-2024-08-06",
+    "choices": [{"message": {"role": "assistant", "content": "Two are late."}}],
+    "usage": {
+        "prompt_tokens": 1_000,
+        "completion_tokens": 200,
+        "total_tokens": 1_200,
+        "prompt_tokens_details": {"cached_tokens": 400},
+    },
+}
+
+
+@pytest.mark.requirement("U:ledger", "U:usage")
+async def test_answer_that_a_context_is_told_of_is_a_model_call_with_its_cost(tmp_path: Path):
+    store = tmp_path / "ledger.db"
+    context = Context(model="gpt-4o", session=tmp_path / "one.jsonl", ledger=store, client="clerk")
+    context.add({"role": "user", "content": "Which orders are late?"})
+    await context.prepare()
+    context.observe(ANSWERED)
+    again = Context(model="gpt-4o", ledger=store, client="clerk")
+    again.observe(ANSWERED)  # the same response, by its id
+    (called,) = [one for one in recorded(store) if one.kind == "model"]
+    assert (called.client, called.model, called.principal) == ("clerk", "gpt-4o-2024-08-06", user_name())
+    assert called.session == Session.open(tmp_path / "one.jsonl").id
+    assert called.use is not None
+    assert called.use.usage == Usage(input=1_000, output=200, cache_read=400, cache_write=None, reasoning=None)
+    assert called.use.dollars == (600 * Decimal("2.5") + 400 * Decimal("1.25") + 200 * 10) / 1_000_000
+
+
+@pytest.mark.requirement("U:ledger")
+async def test_answer_without_usage_or_that_the_ledger_has_already_is_no_second_model_call(tmp_path: Path):
+    store = tmp_path / "ledger.db"
+    context = Context(model="gpt-4o", ledger=store)
+    context.observe({**ANSWERED, "usage": {}})
+    context.observe(usage=Usage(input=10, output=1), is_recorded=True)
+    context.observe(answer=[{"role": "assistant", "content": "Yes."}])
+    assert [one for one in recorded(store) if one.kind == "model"] == []
 
 
 @pytest.mark.requirement("U:ledger")

@@ -16,7 +16,7 @@ import pytest
 from ullage.app.import_logs import import_logs
 from ullage.app.usage import five_hour_blocks
 from ullage.cli import main
-from ullage.ledger import Entry, usage_report
+from ullage.ledger import Entry, Group, Spent, usage_report
 from ullage.ledger.rows import KINDS, write_entries
 from ullage.models import shipped
 from ullage.status_line import _MODEL_KIND
@@ -302,3 +302,110 @@ def test_blocks_are_written_as_csv_too(home: Path, capsys: pytest.CaptureFixture
 
 def test_status_line_knows_which_sums_are_of_model_calls():
     assert KINDS[_MODEL_KIND] == "model"
+
+
+def cline_row(say: str, minute: int, **said: object) -> dict[str, object]:
+    at = int((START + timedelta(minutes=minute)).timestamp() * 1000)
+    return {"ts": at, "type": "say", "say": say, "text": json.dumps(said)}
+
+
+def cline_call(minute: int, fresh: int, output: int, **more: object) -> dict[str, object]:
+    model = {"modelId": OPUS, "providerId": "anthropic", "mode": "act"}
+    return cline_row("api_req_started", minute, request="…", tokensIn=fresh, tokensOut=output, **more) | {
+        "modelInfo": model
+    }
+
+
+def cline_task(home: Path, *rows: object, editor: str = "Code", task: str = "1767225600000") -> Path:
+    store = home / ".config" / editor / "User" / "globalStorage" / "saoudrizwan.claude-dev"
+    path = store / "tasks" / task / "ui_messages.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
+def spent_by(database: Database, group: Group = "client") -> dict[str, Spent]:
+    return {line.key: line.spent for line in usage_report(database, by=group).lines}
+
+
+def test_task_of_cline_counts_the_calls_of_its_rows_once_although_the_file_is_rewritten(database: Database, home: Path):
+    first = cline_call(1, 100, 20, cacheReads=1_000, cacheWrites=50, cost=0.02)
+    unfinished = cline_row("api_req_started", 2, request="…")
+    path = cline_task(home, cline_row("task", 0), first, unfinished)
+    history = path.parents[2] / "state" / "taskHistory.json"
+    history.parent.mkdir()
+    history.write_text(json.dumps([{"id": path.parent.name, "cwdOnTaskInitialization": "/w/shop"}]), encoding="utf-8")
+    (path.parent / "task_metadata.json").write_text(
+        json.dumps({"model_usage": [{"ts": 0, "model_id": "gpt-4o"}, {"ts": 2e12, "model_id": "other"}]}),
+        encoding="utf-8",
+    )
+    old = [cline_row("api_req_started", 3, request="…"), cline_row("api_req_finished", 4, tokensIn=10, tokensOut=4)]
+    assert read_in(database, home) == 1
+    cline_task(home, cline_row("task", 0), first, cline_call(2, 7, 3), *old)
+    assert read_in(database, home) == 2
+    spent = spent_by(database)["cline"]
+    assert (spent.calls, spent.input, spent.output) == (3, 1_150 + 7 + 10, 20 + 3 + 4)
+    assert (spent.cache_read, spent.cache_write) == (1_000, 50)
+    list_prices = (Decimal(7 * 5 + 3 * 25) + Decimal(10) * Decimal("2.5") + 4 * 10) / 1_000_000
+    assert spent.dollars == Decimal("0.02") + list_prices
+    assert set(spent_by(database, "model")) == {OPUS, "gpt-4o"}, "the model of a row, else of its time"
+    assert set(spent_by(database, "project")) == {"/w/shop"}
+
+
+def test_calls_that_cline_removed_and_added_up_are_counted_once(database: Database, home: Path):
+    calls = [cline_call(n, 100 * n, 10 * n, cost=0.01 * n) for n in (1, 2, 3)]
+    cline_task(home, *calls)
+    read_in(database, home)
+    sums = cline_row("deleted_api_reqs", 9, tokensIn=500 + 40, tokensOut=50 + 4, cost=0.05 + 0.04)
+    cline_task(home, calls[0], sums)  # the second and third, and one that was never read
+    read_in(database, home)
+    cline_task(home, calls[0], sums, cline_call(10, 1, 1, cost=0.001))
+    read_in(database, home)
+    spent = spent_by(database)["cline"]
+    assert (spent.calls, spent.input, spent.output) == (5, 600 + 40 + 1, 60 + 4 + 1)
+    assert spent.dollars == pytest.approx(Decimal("0.101"))
+    everything = cline_row("deleted_api_reqs", 12, tokensIn=541, tokensOut=55, cost=0.091)
+    cline_task(home, calls[0], everything)  # of which nothing is new
+    read_in(database, home)
+    assert spent_by(database)["cline"] == spent
+
+
+def test_task_in_two_editors_is_read_from_the_first(database: Database, home: Path):
+    cline_task(home, cline_call(1, 100, 10), editor="Code")
+    cline_task(home, cline_call(1, 100, 10), cline_call(2, 5, 5), editor="Cursor")
+    assert read_in(database, home) == 1
+
+
+def test_session_of_cline_counts_its_messages_and_what_it_was_as_a_task_only_once(database: Database, home: Path):
+    def said(minute: int, identity: str, **metrics: float) -> dict[str, object]:
+        at = int((START + timedelta(minutes=minute)).timestamp() * 1000)
+        answer: dict[str, object] = {"id": identity, "role": "assistant", "ts": at, "content": []}
+        return answer | {"modelInfo": {"id": f"anthropic/{OPUS}"}, "metrics": metrics}
+
+    cline_task(home, cline_call(1, 100, 10, cost=0.01), cline_row("completion_result", 3), task="s1")
+    whole = {"inputTokens": 1_000, "outputTokens": 30, "cacheReadTokens": 900, "cacheWriteTokens": 40, "cost": 0.5}
+    apart = {"inputTokens": 3, "outputTokens": 5, "cacheReadTokens": 90, "cacheWriteTokens": 7}
+    messages = [
+        {"role": "user", "ts": 0, "content": "Hi."},
+        said(2, "m1", inputTokens=100, outputTokens=10, cost=0.01),  # the task's
+        said(5, "m2", **whole),
+        said(6, "m3", **apart),
+    ]
+    folder = home / ".cline" / "data" / "sessions" / "s1"
+    write_lines(folder / "s1.messages.json", {"agent": "lead", "sessionId": "s1", "messages": messages})
+    write_lines(folder / "s1.json", {"session_id": "s1", "model": "other", "cwd": "/w/shop"})
+    read_in(database, home)
+    spent = spent_by(database, "session")["s1"]
+    assert (spent.calls, spent.input, spent.output) == (3, 100 + 1_000 + 100, 45)
+    assert (spent.cache_read, spent.cache_write) == (990, 47)
+    list_price = (3 * 5 + 90 * Decimal("0.5") + 7 * Decimal("6.25") + 5 * 25) / 1_000_000
+    assert spent.dollars == Decimal("0.51") + list_price
+
+
+def test_broken_files_of_cline_are_no_calls_and_no_failure(database: Database, home: Path):
+    path = cline_task(home, 3, {"say": "api_req_started"}, cline_row("api_req_started", 1, tokensIn="many"))
+    path.with_name("task_metadata.json").write_text("[", encoding="utf-8")
+    folder = home / ".cline" / "data" / "sessions" / "s1"
+    write_lines(folder / "s1.messages.json", "{")
+    write_lines(folder / "s2.messages.json", [], {"messages": [{"role": "assistant", "metrics": 3}]})
+    assert read_in(database, home) == 0

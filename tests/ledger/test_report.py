@@ -1,6 +1,8 @@
 """Reports equal a recount of the rows, and a model call is counted once."""
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
@@ -25,12 +27,14 @@ from ullage.ledger import (
     usage_report,
 )
 from ullage.ledger.prune import prune
-from ullage.ledger.rows import write_entries
+from ullage.ledger.rows import MEASURES, write_entries
 from ullage.models import Price, Usage
 from ullage.store import Database
+from ullage.store.migrations import MIGRATIONS, session_models
 
 pytestmark = pytest.mark.requirement("U:ledger")
 
+MODELS = ("gpt-5.2-codex", "claude-opus-4-5", None, "gpt-5.2-codex")
 START = datetime(2026, 3, 27, 20, 30, tzinfo=UTC)
 SPANS = ((None, None), (date(2026, 3, 28), date(2026, 3, 30)), (START + timedelta(minutes=70), None))
 ZONES = (UTC, ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata"), timezone(timedelta(hours=-8)))
@@ -78,7 +82,7 @@ def mixed() -> list[Entry]:
             ),
             Entry(kind="page", server="shop", tool="t1", tokens=100, saved_tokens=-100, **about),
             Entry(kind="history", tokens=100, baseline_tokens=150, saved_tokens=50, model="m2", **about),
-            call(number, dollars=None if number % 10 == 0 else "0.001", **about),
+            call(number, dollars=None if number % 10 == 0 else "0.001", **about, model=MODELS[number % 4]),
         ]  # fmt: skip
     return found
 
@@ -108,6 +112,41 @@ def test_sums_equal_a_recount_of_the_rows_by_every_group(database: Database, zon
             recounted = usage_report(database, by=by, zone=zone, since=since, until=until, recount=True)
             assert without_hours(kept) == without_hours(recounted), (by, since, until)
             assert kept.total.spent.calls > 0
+
+
+def test_line_of_a_session_has_the_sums_of_each_model_that_it_called(database: Database):
+    entries = mixed()
+    write(database, *entries, call(200, model="gpt-4o", session="alone", dollars="0.5"))
+    lines = {line.key: line for line in usage_report(database, by="session").lines}
+    assert lines["alone"].models == {"gpt-4o": lines["alone"].spent}
+    for name in ("s0", "s1"):
+        calls = [one for one in entries if one.session == name and one.use is not None]
+        assert set(lines[name].models) == {one.model for one in calls if one.model} != set()
+        for model, spent in lines[name].models.items():
+            mine = [one.use for one in calls if one.model == model and one.use is not None]
+            assert (spent.calls, spent.input) == (len(mine), sum(one.usage.input or 0 for one in mine))
+            assert spent.dollars == sum((one.dollars for one in mine if one.dollars is not None), Decimal(0))
+
+
+def test_sums_of_an_earlier_store_are_parted_by_the_models_that_its_sessions_called(tmp_path: Path):
+    place = str(tmp_path / "earlier.db")
+    alone = [call(number, model="gpt-4o", session="alone") for number in (1, 30)]
+    with opened(place) as database:
+        write(database, *mixed(), *alone)
+        before = usage_report(database, by="session")
+    with closing(sqlite3.connect(place)) as connection, connection:  # as the step before left it
+        connection.executescript(
+            "CREATE TABLE kept AS SELECT * FROM ullage_session_hours; DROP TABLE ullage_session_hours;"
+            "CREATE TABLE ullage_session_hours AS SELECT session, hour, kind, "
+            + ", ".join(f"SUM({name}) AS {name}" for name in MEASURES)
+            + " FROM kept GROUP BY session, hour, kind; DROP TABLE kept;"
+            f"UPDATE ullage_schema SET version = {MIGRATIONS.index(session_models)}"
+        )
+    with opened(place) as database:
+        assert usage_report(database, by="session") == before
+        write(database, call(500, model="gpt-4o", session="alone"))
+        (line,) = (one for one in usage_report(database, by="session").lines if one.key == "alone")
+    assert line.models["gpt-4o"].calls == 3
 
 
 @pytest.mark.requirement("U:ledger")

@@ -172,7 +172,8 @@ class _Run:
                 yield event
         outcome = self._answered
         message = with_own_ids(self._carried_back(outcome), self.new_id)
-        self.context.observe(usage=self._usage(outcome), answer=[make_sendable(message)] if message.parts else [])
+        answer = [make_sendable(message)] if message.parts else []
+        self.context.observe(usage=self._usage(outcome), answer=answer, is_recorded=True)
         work = Calls(
             calls=tuple(part for part in message.parts if isinstance(part, ToolCall)),
             offering=offering,

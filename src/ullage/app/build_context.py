@@ -118,8 +118,9 @@ class Context(Unbound):
             system: The system prompt, as the provider takes it.
             tools: The tools that are sent with each request.
             format: The provider's message format; detected from the messages if None.
-            ledger: Records what each request carries of the history, and what compactions save, for `ullage usage`: the
-                path or URL of a store, or True for the store of your settings. None records nothing.
+            ledger: Records what each request carries of the history, what compactions save, and the usage and cost of
+                each answer, for `ullage usage`: the path or URL of a store, or True for the store of your settings.
+                None records nothing.
             client: The name of your program in these records.
             caller: Principal, session and client of these records, instead of your user name, the session's id and
                 `client`.

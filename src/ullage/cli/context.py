@@ -413,7 +413,12 @@ def _latest(session: str | None) -> list[str]:
             "no session of a known program was found on this machine", suggestion="name a session's file or a folder"
         )
     found.sort(key=lambda one: one.changed)
-    return [one.path for one in found[-_LATEST:]]
+    return [_history_of(Path(one.path)) for one in found[-_LATEST:]]
+
+
+def _history_of(log: Path) -> str:
+    """Return the file with a session's messages: a task of Cline has its calls and its messages in two files."""
+    return str(log.with_name("api_conversation_history.json") if log.name == "ui_messages.json" else log)
 
 
 def _find_conversations(files: Sequence[str]) -> list[Found]:

@@ -1,7 +1,7 @@
 """Show what was spent and saved, in tokens and dollars.
 
-Reads the sessions of Claude Code, Codex, Gemini CLI, opencode and pi on this machine, from where the last reading
-stopped, and the ledger of every gateway that shares the store. Spending is model calls only.
+Reads the sessions of Claude Code, Codex, Gemini CLI, opencode, pi and Cline on this machine, from where the last
+reading stopped, and the ledger of every gateway that shares the store. Spending is model calls only.
 """
 
 import argparse

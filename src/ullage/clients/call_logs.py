@@ -8,6 +8,7 @@ A call that is logged in several places gets the same key in each:
 - Codex writes no id. Its running totals are the key, together with the session that a fork descends from, because a
   fork begins with a copy of its parent's lines under new times.
 - Gemini CLI, opencode and pi: their own message ids, else client, model, usage and time.
+- Cline: its message ids; in the tasks of its extensions for editors, the task's id and the time of the row.
 
 Answers created by a program itself (`<synthetic>`), lines that are not JSON and lines without usage are skipped.
 """
@@ -15,16 +16,18 @@ Answers created by a program itself (`<synthetic>`), lines that are not JSON and
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ullage.messages import table_at, tables_at, text_at, tokens_at
 from ullage.tool import Json, JsonObject
 
+from .cline import usage_of_metrics
 from .conversation import Program, moment
 
 __all__ = ["LogFile", "LoggedCall", "State", "find_logs", "read_calls"]
@@ -44,6 +47,8 @@ class LogFile:
     path: str
     size: int
     changed: float
+    task: str | None = None
+    """Of a session of Cline that began as a task: the file with the calls that were made until then."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +86,26 @@ def find_logs(environment: Mapping[str, str]) -> Iterator[LogFile]:
         # While a database in WAL mode is written, only the file beside it changes immediately.
         found = [one.stat() for one in (stored, Path(f"{stored}-wal")) if one.is_file()]
         yield LogFile("opencode", str(stored), sum(one.st_size for one in found), max(one.st_mtime for one in found))
+    yield from _cline_files(environment, home)
+
+
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+
+
+def _cline_files(environment: Mapping[str, str], home: str) -> Iterator[LogFile]:
+    """Yield the tasks and sessions of Cline. A task that is kept in several places is read from the first."""
+    data = environment.get("CLINE_DATA_DIR") or f"{environment.get('CLINE_DIR') or f'{home}/.cline'}/data"
+    configuration = environment.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    above = (configuration, f"{home}/Library/Application Support", environment.get("APPDATA"))
+    users = [f"{one}/{editor}/User" for one in above if one for editor in _EDITORS]
+    tasks = dict[str, LogFile]()
+    for folder in (data, *(f"{one}/globalStorage/saoudrizwan.claude-dev" for one in users)):
+        for file in _files("cline", f"{folder}/tasks", ("ui_messages.json",)):
+            tasks.setdefault(Path(file.path).parent.name, file)
+    yield from tasks.values()
+    for file in _files("cline", environment.get("CLINE_SESSION_DATA_DIR") or f"{data}/sessions", (".messages.json",)):
+        task = tasks.get(Path(file.path).name.removesuffix(".messages.json"))
+        yield file if task is None else replace(file, task=task.path)
 
 
 def _folders(environment: Mapping[str, str], home: str) -> Iterator[tuple[Program, str, tuple[str, ...]]]:
@@ -127,6 +152,8 @@ def read_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator[L
         yield from _opencode_calls(file, state)
     elif file.program == "gemini-cli":
         yield from _gemini_calls(file)
+    elif file.program == "cline":
+        yield from _cline_calls(file) if file.path.endswith(".messages.json") else _cline_task_calls(file, state)
     else:
         if state.get("offset", 0) > file.size:  # the file was rewritten
             state.clear()
@@ -379,6 +406,141 @@ def _opencode_call(record: JsonObject, identity: str | None, session: str | None
         project=text_at(table_at(record, "path"), "cwd"),
         dollars=_dollars(record.get("cost")),
     )
+
+
+def _cline_calls(file: LogFile) -> Iterator[LoggedCall]:
+    """Read a session of Cline. Calls from the time when it was a task are those of the task's file."""
+    document, about = _read_json(file.path), _read_json(file.path.replace(".messages.json", ".json"))
+    if not isinstance(document, dict):
+        return
+    session = text_at(document, "sessionId") or Path(file.path).name.removesuffix(".messages.json")
+    named = about if isinstance(about, dict) else {}
+    rows = [] if file.task is None else _read_rows(file.task)
+    begun = max((at for row in rows if (at := _time(row.get("ts"))) is not None), default=0.0)
+    for message in tables_at(document, "messages"):
+        metrics, at = table_at(message, "metrics"), _time(message.get("ts"))
+        usage = usage_of_metrics(metrics)
+        if usage is None or at is None or at <= begun or not (usage.input or usage.output):
+            continue
+        identity = text_at(message, "id")
+        yield LoggedCall(
+            time=at,
+            session=session,
+            model=text_at(table_at(message, "modelInfo"), "id") or text_at(named, "model"),
+            input=usage.input or 0,
+            output=usage.output or 0,
+            cache_read=usage.cache_read or 0,
+            cache_write=usage.cache_write or 0,
+            key=None if identity is None else f"cline {session} {identity}",
+            project=text_at(named, "workspace_root") or text_at(named, "cwd"),
+            dollars=_dollars(metrics.get("cost")),
+        )
+
+
+_CLINE_FIGURES = ("tokensIn", "tokensOut", "cacheWrites", "cacheReads", "cost")
+_CLINE_ROWS = frozenset({"api_req_started", "deleted_api_reqs", "subagent_usage"})
+_ClineFigures = list[float | None]
+"""In the order of `_CLINE_FIGURES`. Input tokens are those beside the cache; None is a cost that is not stated."""
+
+
+def _cline_task_calls(file: LogFile, state: State) -> Iterator[LoggedCall]:
+    """Read a task of Cline's extensions. The whole file is read each time, because it is rewritten.
+
+    When messages are removed, as by restoring a checkpoint, Cline adds a row with the sums of those removed. What was
+    read from the removed rows before is counted already, and only the rest of the sums is counted then.
+    """
+    folder = Path(file.path).parent
+    known: dict[str, _ClineFigures] = state.get("rows") or {}
+    counted: dict[str, _ClineFigures] = state.get("counted") or {}
+    """What was counted of rows with sums."""
+    found = {
+        f"{row.get('say')} {row.get('ts')}": (row, figures)
+        for row in _cline_rows(_read_rows(file.path))
+        if (figures := _cline_figures(row)) is not None
+    }
+    removed = [state.get("removed") or [0] * len(_CLINE_FIGURES), *(known[key] for key in known if key not in found)]
+    gone = [sum(one or 0 for one in column) for column in zip(*removed, strict=True)]
+    metadata, folders = _read_json(str(folder / "task_metadata.json")), _task_folders(folder.parent.parent)
+    models = tables_at(metadata, "model_usage") if isinstance(metadata, dict) else []
+    for key, (row, figures) in found.items():
+        at = _time(row.get("ts"))
+        if row.get("say") == "deleted_api_reqs" and key not in counted:
+            sums = [one or 0 for one in figures]
+            counted[key] = [max(0, now - then) for now, then in zip(sums, gone, strict=True)]
+            gone = [max(0, then - now) for now, then in zip(sums, gone, strict=True)]
+        *tokens, cost = counted.get(key, figures)
+        fresh, output, write, read = (int(one or 0) for one in tokens)
+        if at is None or not (fresh or output or read or write):
+            continue
+        used = [one for one in models if (_time(one.get("ts")) or 0.0) <= at]
+        yield LoggedCall(
+            time=at,
+            session=folder.name,
+            model=text_at(table_at(row, "modelInfo"), "modelId") or text_at(used[-1] if used else {}, "model_id"),
+            input=fresh + read + write,
+            output=output,
+            cache_read=read,
+            cache_write=write,
+            key=f"cline {folder.name} {key}",
+            project=folders.get(folder.name),
+            dollars=_dollars(cost),
+        )
+    state |= {"rows": {key: figures for key, (_, figures) in found.items()}, "counted": counted, "removed": gone}
+
+
+def _read_rows(path: str) -> list[JsonObject]:
+    rows = _read_json(path)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _cline_rows(rows: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the rows of model calls. In old tasks, the figures of a call are in a second row, written at its end."""
+    started: JsonObject | None = None
+    for row in rows:
+        if row.get("say") == "api_req_finished" and started is not None:
+            yield {**started, "text": row.get("text")}
+            started = None
+        elif row.get("say") in _CLINE_ROWS:
+            if started is not None:
+                yield started
+            started = row
+    if started is not None:
+        yield started
+
+
+def _cline_figures(row: JsonObject) -> _ClineFigures | None:
+    """Return the figures of a row; None where it has none."""
+    try:
+        said: Json = json.loads(text_at(row, "text") or "")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    *tokens, cost = (said.get(name) for name in _CLINE_FIGURES)
+    dollars = _dollars(cost)
+    return [*(_count(one) for one in tokens), None if dollars is None else float(dollars)]
+
+
+def _task_folders(store: Path) -> Mapping[str, str]:
+    """Return the working folders of the tasks in a store of Cline by their ids, as far as it lists them in a file."""
+    file = store / "state" / "taskHistory.json"
+    try:
+        return _listed_task_folders(file, file.stat().st_mtime)
+    except OSError:
+        return {}
+
+
+@lru_cache(maxsize=4)
+def _listed_task_folders(file: Path, _: float) -> Mapping[str, str]:
+    found = ((str(one.get("id")), text_at(one, "cwdOnTaskInitialization")) for one in _read_rows(str(file)))
+    return {task: folder for task, folder in found if folder is not None}
+
+
+def _read_json(path: str) -> Json:
+    try:
+        return json.loads(Path(path).read_text("utf-8", "replace"))
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 _LINES: Mapping[str, Callable[[LogFile, State, dict[str, str]], Iterator[LoggedCall]]] = {

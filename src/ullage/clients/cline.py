@@ -12,7 +12,7 @@ from ullage.tool import Json, JsonObject
 
 from .conversation import Conversation, Document, Draft, moment, shown_file
 
-__all__ = ["read", "recognises"]
+__all__ = ["read", "recognises", "usage_of_metrics"]
 
 _COMPACTED = frozenset({"compaction", "compaction_summary"})
 
@@ -46,7 +46,8 @@ def _take(draft: Draft, message: JsonObject) -> None:
         return
     place = draft.add(native, at)
     if message.get("role") == "assistant":
-        draft.answered(place, _usage(table_at(message, "metrics")), text_at(table_at(message, "modelInfo"), "id"), at)
+        usage, model = usage_of_metrics(table_at(message, "metrics")), text_at(table_at(message, "modelInfo"), "id")
+        draft.answered(place, usage, model, at)
 
 
 def _blocks(message: JsonObject) -> Iterator[Json]:
@@ -61,8 +62,9 @@ def _blocks(message: JsonObject) -> Iterator[Json]:
             yield dict(block)
 
 
-def _usage(said: JsonObject) -> Usage | None:
-    """Read the usage. Its input includes cached tokens except for some providers, for which it is smaller than them."""
+def usage_of_metrics(said: JsonObject) -> Usage | None:
+    """Read the usage of a message. Its input includes cached tokens, except for some providers, for which it is smaller
+    than them."""
     whole = tokens_at(said, "inputTokens")
     if whole is None:
         return None

@@ -18,8 +18,8 @@ import anyio.to_thread
 from ullage import ledger
 from ullage.errors import StoreFailed
 from ullage.messages import Format, plain, read_answer
-from ullage.models import Usage
-from ullage.tokens import Meter, drain, patiently
+from ullage.models import Usage, cost_of
+from ullage.tokens import Meter, Method, drain, patiently
 from ullage.tool import Caller, Json, ToolSource
 
 from .compaction import Compaction, Teller, compact
@@ -169,8 +169,8 @@ class Context:
         session: Stores the history in a file. None keeps it in memory only.
         summarizer: Writes the summaries: a `Summarizer`, a function or a client of a provider's SDK. None uses a
             digest, which calls no model.
-        recorder: Ledger that gets an entry for each history that `prepare` returns and for each compaction. None
-            records nothing.
+        recorder: Ledger that gets an entry for each history that `prepare` returns, for each compaction and for each
+            call that `observe` is told of. None records nothing.
         caller: Principal, session and client that these entries are filed under. None uses the session's id, or a
             random one without a session.
         clock: Monotonic clock, in seconds.
@@ -318,17 +318,28 @@ class Context:
                 self._record(prepared)
             return prepared
 
-    def observe(self, response: object = None, *, usage: Usage | None = None, answer: Sequence[object] = ()) -> None:
+    def observe(
+        self,
+        response: object = None,
+        *,
+        usage: Usage | None = None,
+        answer: Sequence[object] = (),
+        is_recorded: bool = False,
+    ) -> None:
         """Record the result of the last call of the model: append the answer and use the reported token counts.
 
         Args:
             response: The provider's answer, as a dict or an SDK object. It replaces `usage` and `answer`.
             usage: Token counts that the provider reported. All later figures are corrected by them.
             answer: The messages of the answer, in the form in which they are sent back.
+            is_recorded: Whether the ledger has this call already, as a call of the delegate.
         """
+        key, model = None, self.model
         if response is not None:
             read = read_answer(plain(response), self._history.scale.format)
-            usage, answer = read.usage, read.natives
+            usage, answer, key, model = read.usage, read.natives, read.id, read.model or model
+        if usage is not None and not is_recorded:
+            self._record_call(usage, model, key)
         history, sent = self._history, self._history.sent
         is_next = not history.coming and len(history.entries) == sent
         self.add(*answer)
@@ -336,6 +347,32 @@ class Context:
         self._called = self._clock()
         if usage is not None and 0 < sent <= len(history.entries):
             history.report(usage, sent, is_next=is_next)
+
+    def _record_call(self, usage: Usage, model: str, key: str | None) -> None:
+        """Add the call of the model to the ledger, at the list price of today."""
+        tokens = (usage.input or 0) + (usage.output or 0)
+        if self._recorder is None or not tokens:
+            return
+        now, match = datetime.now(UTC), self._history.scale.meter.models.get(model)
+        cost = None if match is None else cost_of(usage, match, when=now)
+        self._recorder.record(
+            ledger.Entry(
+                time=now,
+                kind="model",
+                principal=self.caller.principal,
+                session=self.caller.session,
+                session_inferred=self.caller.session_inferred,
+                client=self.caller.client,
+                model=model,
+                tokens=tokens,
+                method=Method.ANCHORED,
+                use=ledger.ModelUse(
+                    usage=usage,
+                    dollars=cost.total if cost is not None and cost.currency == "USD" else None,
+                    key=key,
+                ),
+            )
+        )
 
     def _record(self, prepared: Prepared) -> None:
         if self._recorder is not None:

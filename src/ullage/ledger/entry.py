@@ -24,7 +24,8 @@ Kind = Literal["definitions", "search", "result", "page", "history", "model"]
 - `model`: a model call, the only kind that costs money
 """
 Source = Literal["log", "delegate", "proxy"]
-"""Where a model call was observed."""
+"""Where a model call was observed: in a program's log, by Ullage in its own process (the delegate, or a `Context` that
+was told of it), or on the way to the provider."""
 DIRECTNESS: Mapping[Source, int] = {"log": 1, "delegate": 2, "proxy": 3}
 """Of two rows of one model call, the row from the more direct source is kept."""
 Scalar = str | int | float | bool | None

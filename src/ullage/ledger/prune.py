@@ -10,7 +10,7 @@ from functools import partial
 
 from ullage.store import Connection, Database, upsert
 
-from .rows import CALLS_PRUNED, ENTRIES_PRUNED, HOUR, MEASURES, mark_of
+from .rows import CALLS_PRUNED, ENTRIES_PRUNED, HOUR, MEASURES, SUMS, mark_of
 
 __all__ = ["KEEP_DAYS", "prune"]
 
@@ -89,7 +89,8 @@ def _days(database: Database, edge: float, zone: tzinfo | None) -> list[tuple[in
 
 
 def _merge_day(connection: Connection, *, start: int, end: int) -> None:
-    for table, others in (("ullage_hours", ("party", "subject")), ("ullage_session_hours", ("session", "kind"))):
+    for table in ("ullage_hours", "ullage_session_hours"):
+        others = tuple(name for name in SUMS[table] if name != "hour")
         sums = ", ".join(f"SUM({name}) AS {name}" for name in MEASURES)
         span: dict[str, object] = {"start": start, "end": end}
         rows = connection.execute(

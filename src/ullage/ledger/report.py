@@ -346,8 +346,11 @@ def _grouped(connection: Connection, asked: _Asked, source: str, span: tuple[flo
         who, values = " WHERE p.principal = :principal", values | {"principal": asked.principal}
     sums = ", ".join(f"SUM(g.{name})" for name in MEASURES)
     if asked.by == "session":
-        key = "s.session, g.kind, NULL, p.client, p.project"
-        joins = "JOIN ullage_sessions s ON s.id = g.session JOIN ullage_parties p ON p.id = s.party"
+        key = "s.session, g.kind, m.model, p.client, p.project"
+        joins = (
+            "JOIN ullage_sessions s ON s.id = g.session JOIN ullage_parties p ON p.id = s.party "
+            "LEFT JOIN ullage_subjects m ON m.id = g.model"
+        )
     else:
         key = f"{_COLUMNS.get(asked.by) or 'NULL'}, u.kind, u.model, p.client, NULL"
         joins = "JOIN ullage_subjects u ON u.id = g.subject JOIN ullage_parties p ON p.id = g.party"
@@ -363,12 +366,13 @@ def _grouped(connection: Connection, asked: _Asked, source: str, span: tuple[flo
 def _sums_source(asked: _Asked, offset: int) -> str:
     """Return a query of the sums, aggregated by ids before names are joined to them."""
     is_session = asked.by == "session"
-    table, ids = ("ullage_session_hours", "session, kind") if is_session else ("ullage_hours", "party, subject")
+    table = "ullage_session_hours" if is_session else "ullage_hours"
+    ids, groups = ("session, kind, model", "1, 2, 3, 4") if is_session else ("party, subject", "1, 2, 3")
     bucket = f"(hour + {offset // HOUR}) / 24" if asked.by in ("day", "week", "month") else "NULL"
     sums = ", ".join(f"SUM({name}) AS {name}" for name in MEASURES)
     return (
         f"SELECT {bucket} AS bucket, {ids}, MIN(hour) AS first, MAX(hour) AS last, {sums} "
-        f"FROM (SELECT hour AS at, t.* FROM {table} t) t WHERE {{where}} GROUP BY 1, 2, 3"
+        f"FROM (SELECT hour AS at, t.* FROM {table} t) t WHERE {{where}} GROUP BY {groups}"
     )
 
 
@@ -382,7 +386,7 @@ def _days_source() -> str:
 
 def _rows_source(asked: _Asked, offset: int, kind: str) -> str:
     """Return a query that computes the sums from the rows themselves."""
-    ids = "session, kind" if asked.by == "session" else "party, subject"
+    ids, groups = ("session, kind, model", "1, 2, 3, 4") if asked.by == "session" else ("party, subject", "1, 2, 3")
     # A cast truncates in SQLite and rounds in PostgreSQL.
     whole = "CAST({} AS BIGINT)" if kind == "sqlite" else "CAST(FLOOR({}) AS BIGINT)"
     days = whole.format(f"(at + {offset}) / {DAY}")
@@ -406,16 +410,16 @@ def _rows_source(asked: _Asked, offset: int, kind: str) -> str:
         "missed_picodollars": "e.missed_picodollars",
         "unpriced": "CASE WHEN e.picodollars IS NULL THEN 1 ELSE 0 END",
     } | {name: f"coalesce(e.{name}, 0)" for name in (*_OF_CALLS, "picodollars")}
-    tables = (("ullage_entries", of_entries), ("ullage_model_calls", of_calls))
+    tables = (("ullage_entries", "0", of_entries), ("ullage_model_calls", "e.subject", of_calls))
     rows = " UNION ALL ".join(
-        "SELECT e.time AS at, e.session, s.party, e.subject, u.kind, "
+        f"SELECT e.time AS at, e.session, s.party, e.subject, u.kind, {model} AS model, "
         + ", ".join(f"{measures.get(name, '0')} AS {name}" for name in MEASURES)
         + f" FROM {table} e JOIN ullage_sessions s ON s.id = e.session JOIN ullage_subjects u ON u.id = e.subject"
-        for table, measures in tables
+        for table, model, measures in tables
     )
     return (
         f"SELECT {bucket} AS bucket, {ids}, MIN(at) / {HOUR} AS first, MAX(at) / {HOUR} AS last, {sums} "
-        f"FROM ({rows}) t WHERE {{where}} GROUP BY 1, 2, 3"
+        f"FROM ({rows}) t WHERE {{where}} GROUP BY {groups}"
     )
 
 
@@ -533,11 +537,21 @@ class _Sheet:
         )
 
 
-def _line(key: str, figure: Figure, dollars: Decimal | None, **named: Any) -> Line:  # noqa: ANN401 - fields of `Line`
-    others = KINDS[:-1]
+def _line(
+    key: str,
+    figure: Figure,
+    dollars: Decimal | None,
+    *,
+    models: dict[str, Spent],
+    only_model: str | None = None,
+    **named: Any,  # noqa: ANN401 - fields of `Line`
+) -> Line:
+    """Return a line. `only_model` is the model of all of its calls, if there is one and `models` has none."""
+    others, spent = KINDS[:-1], _spent(figure)
     return Line(
         key=key,
-        spent=_spent(figure),
+        spent=spent,
+        models=models if only_model is None else {only_model: spent},
         saved=Saved(
             **{kind: int(figure(kind, "saved")) for kind in others},
             unmeasured=int(sum([figure(kind, "unmeasured") for kind in others])),
@@ -601,14 +615,30 @@ def _lines(sums: Sequence[_Sum], pricing: _Pricing, by: Group) -> tuple[dict[str
     return lines, replace(total.line(""), client=None, project=None) if sums else Line(key="")
 
 
+_OF_MODEL = ("entries", "milliseconds", *_OF_SPENT)
 _SESSION_FIGURES = (
     *((kind, measure) for kind in KINDS[:-1] for measure in ("entries", "saved", "unmeasured")),
     *(("result", measure) for measure in ("errors", "tokens")),
-    *(("model", measure) for measure in ("entries", "milliseconds", *_OF_SPENT)),
+    *(("model", measure) for measure in _OF_MODEL),
 )
 """What the line of a session shows. One row with a column for each is read in a third of the time that one row for each
 kind takes."""
 _SESSION_PLACES = {figure: place for place, figure in enumerate(_SESSION_FIGURES)}
+_BY_MODEL = dict[str, Sequence[float]]
+"""The sums of `_OF_MODEL` by model."""
+
+
+class _SessionRow(NamedTuple):
+    """The sums of one session of a client and project."""
+
+    name: str | None
+    client: str | None
+    project: str | None
+    first: int
+    last: int
+    figures: Sequence[float]
+    """In the order of `_SESSION_FIGURES`."""
+    models: _BY_MODEL
 
 
 def _session_lines(connection: Connection, asked: _Asked, prices: Prices) -> tuple[dict[str, Line], Line]:
@@ -617,59 +647,106 @@ def _session_lines(connection: Connection, asked: _Asked, prices: Prices) -> tup
     bounds = (("since", ">=", since), ("until", "<", until))
     conditions = [f"hour {sign} :{name}" for name, sign, at in bounds if at is not None]
     values: dict[str, object] = {name: int(at // HOUR) for name, _, at in bounds if at is not None}
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    where = f" WHERE {' AND '.join(conditions) or '1 = 1'}"
     who = "" if asked.principal is None else " WHERE p.principal = :principal"
     values |= {} if asked.principal is None else {"principal": asked.principal}
     figures = ", ".join(
         f"SUM(CASE kind WHEN {KINDS.index(kind)} THEN {measure} ELSE 0 END) AS f{place}"
         for place, (kind, measure) in enumerate(_SESSION_FIGURES)
     )
-    inner = f"SELECT session, MIN(hour) AS first, MAX(hour) AS last, {figures} FROM ullage_session_hours{where}"
+    called = f"CASE WHEN kind = {_MODEL} THEN model END"
+    inner = (
+        f"SELECT session, MIN(hour) AS first, MAX(hour) AS last, MIN({called}) AS model, MAX({called}) AS other, "
+        f"{figures} FROM ullage_session_hours{where} GROUP BY session"
+    )
     columns = ", ".join(f"g.f{place}" for place in range(len(_SESSION_FIGURES)))
-    rows = connection.execute(
-        f"SELECT s.session, p.client, p.project, g.first, g.last, {columns} FROM ({inner} GROUP BY session) g "
+    found = connection.execute(
+        f"SELECT s.id, g.model, g.other, s.session, p.client, p.project, g.first, g.last, {columns} FROM ({inner}) g "
         f"JOIN ullage_sessions s ON s.id = g.session JOIN ullage_parties p ON p.id = s.party{who}",
         values,
     ).all()
-    inputs = connection.execute(
-        f"SELECT p.client, u.model, SUM(h.input) FROM ullage_hours h JOIN ullage_parties p ON p.id = h.party "
-        f"JOIN ullage_subjects u ON u.id = h.subject{where or ' WHERE 1 = 1'}{who.replace('WHERE', 'AND')} "
-        f"AND u.kind = {_MODEL} AND u.model IS NOT NULL GROUP BY 1, 2",
+    of_model = ", ".join(f"SUM(h.{name})" for name in _OF_MODEL)
+    by_client = connection.execute(
+        f"SELECT p.client, u.id, u.model, {of_model} FROM ullage_hours h JOIN ullage_parties p ON p.id = h.party "
+        f"JOIN ullage_subjects u ON u.id = h.subject{where}{who.replace('WHERE', 'AND')} "
+        f"AND u.kind = {_MODEL} AND u.model IS NOT NULL GROUP BY 1, 2, 3",
         values,
     ).all()
-    pricing, by_name = _Pricing(inputs, prices), dict[str, list[Sequence[Any]]]()
+    names: dict[int, str] = {number: model for _, number, model, *_ in by_client}
+    several: dict[int, _BY_MODEL] = {}
+    # Most sessions call one model, of which the session's own figures are the sums.
+    if any(one != other for _, one, other, *_ in found):
+        parts = connection.execute(
+            f"SELECT h.session, h.model, {of_model} FROM ullage_session_hours h JOIN (SELECT session FROM ({inner}) g "
+            f"WHERE g.model <> g.other) x ON x.session = h.session{where} AND h.kind = {_MODEL} GROUP BY 1, 2",
+            values,
+        )
+        for session, model, *sums in parts:
+            if model in names:
+                several.setdefault(session, {})[names[model]] = sums
+    place = _SESSION_PLACES["model", "entries"]
+    rows = list[_SessionRow]()
+    for number, one, other, name, client, project, first, last, *sums in found:
+        own: _BY_MODEL = {names[one]: sums[place:]} if one in names else {}
+        models = own if one == other else several.get(number, {})
+        rows.append(_SessionRow(name, client, project, first, last, sums, models))
+    inputs = ((client, model, sums[_OF_MODEL.index("input")]) for client, _, model, *sums in by_client)
+    pricing, by_name = _Pricing(inputs, prices), dict[str, list[_SessionRow]]()
     for row in rows:
-        by_name.setdefault(row[0] or "", []).append(row)
+        by_name.setdefault(row.name or "", []).append(row)
     lines = {name: _session_line(name, of_name, pricing) for name, of_name in by_name.items()}
-    return lines, replace(_session_line("", rows, pricing), client=None, project=None) if rows else Line(key="")
+    if not rows:
+        return lines, Line(key="")
+    models = _add_by_model({model: sums} for _, _, model, *sums in by_client)
+    total = _session_line("", [row._replace(models={}) for row in rows], pricing)
+    return lines, replace(total, client=None, project=None, models=_spent_by_model(models))
 
 
-_BEFORE_FIGURES = 5
-"""Columns before the figures of a session: name, client, project, first and last hour."""
+def _add_by_model(parts: Iterable[_BY_MODEL]) -> _BY_MODEL:
+    found: dict[str, list[Sequence[float]]] = {}
+    for one in parts:
+        for model, sums in one.items():
+            found.setdefault(model, []).append(sums)
+    return {
+        model: sums[0] if len(sums) == 1 else [sum(column) for column in zip(*sums, strict=True)]
+        for model, sums in found.items()
+    }
 
 
-def _session_line(key: str, rows: Sequence[Sequence[Any]], pricing: _Pricing) -> Line:
+def _spent_by_model(models: _BY_MODEL) -> dict[str, Spent]:
+    return {
+        model: _spent(lambda _, measure, sums=sums: sums[_OF_MODEL.index(measure)])
+        for model, sums in sorted(models.items())
+    }
+
+
+def _session_line(key: str, rows: Sequence[_SessionRow], pricing: _Pricing) -> Line:
     """Return the line of a session, whose name several clients or projects may share."""
-    figures: Sequence[float] = rows[0][_BEFORE_FIGURES:]
+    figures = rows[0].figures
     if len(rows) > 1:
-        figures = [sum(column) for column in list(zip(*rows, strict=True))[_BEFORE_FIGURES:]]
-    client, project = min([(row[1] or "", row[2] or "") for row in rows])
-    by_client: dict[str | None, list[Sequence[Any]]] = {}
+        figures = [sum(column) for column in zip(*(row.figures for row in rows), strict=True)]
+    client, project = min([(row.client or "", row.project or "") for row in rows])
+    by_client: dict[str | None, list[_SessionRow]] = {}
     for row in rows:
-        by_client.setdefault(row[1], []).append(row)
+        by_client.setdefault(row.client, []).append(row)
     dollars: Decimal | None = None
     for kind in KINDS[:-1]:
-        place = _BEFORE_FIGURES + _SESSION_PLACES[kind, "saved"]
+        place = _SESSION_PLACES[kind, "saved"]
         for client, of_client in by_client.items():
-            if saved := int(sum([row[place] for row in of_client])):
+            if saved := int(sum([row.figures[place] for row in of_client])):
                 value = pricing.dollars(kind, None, client, saved)
                 dollars = value if dollars is None else dollars + (value or 0)
+    models = rows[0].models if len(rows) == 1 else _add_by_model(row.models for row in rows)
+    calls = figures[_SESSION_PLACES["model", "entries"]]
+    only = next((name for name, sums in models.items() if sums[0] == calls), None)
     return _line(
         key,
         lambda kind, measure: figures[_SESSION_PLACES[kind, measure]],
         dollars,
-        first=datetime.fromtimestamp(min([row[3] for row in rows]) * HOUR, UTC),
-        last=datetime.fromtimestamp(max([row[4] for row in rows]) * HOUR, UTC),
+        only_model=only,
+        models={} if only is not None else _spent_by_model(models),
+        first=datetime.fromtimestamp(min([row.first for row in rows]) * HOUR, UTC),
+        last=datetime.fromtimestamp(max([row.last for row in rows]) * HOUR, UTC),
         client=client or None,
         project=project or None,
     )

@@ -3,7 +3,7 @@
 An entry is a row of `ullage_entries`, a model call one of `ullage_model_calls`. Names are stored once, in
 `ullage_parties` (principal, client, project), `ullage_sessions` and `ullage_subjects` (kind, server, tool, model).
 Their ids are hashes of the names, so that processes need not coordinate numbers. Every row is added to three sums when
-it is written: `ullage_hours` by party, kind and model, `ullage_session_hours` by session and kind, and
+it is written: `ullage_hours` by party, kind and model, `ullage_session_hours` by session, kind and model called, and
 `ullage_tool_days` by party and the whole subject. Reports read these.
 """
 
@@ -105,9 +105,9 @@ def _adding(table: str, key: tuple[str, ...]) -> str:
     return upsert(table, (*key, *MEASURES), key=", ".join(key), update=update)
 
 
-SUMS: Mapping[str, tuple[str, str, str]] = {
+SUMS: Mapping[str, tuple[str, ...]] = {
     "ullage_hours": ("hour", "party", "subject"),
-    "ullage_session_hours": ("session", "hour", "kind"),
+    "ullage_session_hours": ("session", "hour", "kind", "model"),
     "ullage_tool_days": ("day", "party", "subject"),
 }
 """Tables of sums, with their keys."""
@@ -237,15 +237,15 @@ class _Ids:
     broad: int
     """The subject without server and tool."""
     kind: int
+    model: int
+    """`broad` of a call of a model with a name, else 0."""
 
 
 @dataclass(slots=True)
 class _Sums:
     """The amounts that a batch adds to the sums."""
 
-    tables: dict[str, dict[tuple[int, int, int], list[float]]] = field(
-        default_factory=lambda: {table: {} for table in SUMS}
-    )
+    tables: dict[str, dict[tuple[int, ...], list[float]]] = field(default_factory=lambda: {table: {} for table in SUMS})
     added: dict[tuple[int, _Ids], list[float]] = field(default_factory=dict[tuple[int, "_Ids"], list[float]])
     """By hour and ids, before the values are distributed to the tables."""
     known: dict[tuple[Party, Subject], _Ids] = field(default_factory=dict[tuple[Party, Subject], "_Ids"])
@@ -260,7 +260,8 @@ class _Sums:
         if known is not None:
             return known
         broad = subject.broad
-        ids = _Ids(party.id, party.session_id, subject.id, broad.id, KINDS.index(subject.kind))
+        model = broad.id if subject.kind == "model" and subject.model is not None else 0
+        ids = _Ids(party.id, party.session_id, subject.id, broad.id, KINDS.index(subject.kind), model)
         self.parties.setdefault(ids.party, party)
         self.whose.setdefault(ids.session, (ids.party, party))
         self.subjects.setdefault(ids.subject, subject)
@@ -282,7 +283,7 @@ class _Sums:
         for (hour, ids), measures in self.added.items():
             for table, key in (
                 ("ullage_hours", (hour, ids.party, ids.broad)),
-                ("ullage_session_hours", (ids.session, hour, ids.kind)),
+                ("ullage_session_hours", (ids.session, hour, ids.kind, ids.model)),
                 ("ullage_tool_days", (hour // 24, ids.party, ids.subject)),
             ):
                 sums = self.tables[table]
@@ -324,7 +325,7 @@ class _Sums:
                 connection.execute(statement, rows)
 
 
-def _sum_rows(names: tuple[str, ...], sums: Mapping[tuple[int, int, int], list[float]]) -> list[dict[str, object]]:
+def _sum_rows(names: tuple[str, ...], sums: Mapping[tuple[int, ...], list[float]]) -> list[dict[str, object]]:
     columns = (*names, *MEASURES)
     return [dict(zip(columns, (*key, *values), strict=True)) for key, values in sorted(sums.items())]
 

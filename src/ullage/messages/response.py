@@ -161,6 +161,10 @@ class Answer:
     natives: tuple[dict[str, Json], ...]
     """The messages or items that are appended to the history."""
     usage: Usage
+    id: str | None = None
+    """The provider's id of the response."""
+    model: str | None = None
+    """The model that answered, as the provider names it."""
 
 
 def read_answer(response: JsonObject, format: Format) -> Answer:  # noqa: A002
@@ -176,7 +180,9 @@ def read_answer(response: JsonObject, format: Format) -> Answer:  # noqa: A002
             suggestion="give usage and messages apart: observe(usage=…, answer=…)",
         )
     natives, usage = reader(response)
-    return Answer(tuple(natives), read_usage(usage, format))
+    identity = text_at(response, "id") or text_at(response, "responseId")
+    model = text_at(response, "model") or text_at(response, "modelVersion")
+    return Answer(tuple(natives), read_usage(usage, format), identity, model)
 
 
 def _chat(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:

@@ -6,6 +6,7 @@ step never changes: a new one is added below it. The packages that use the table
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -385,6 +386,74 @@ def audit(connection: Connection) -> None:
         )
         """,
         "CREATE INDEX ix_ullage_audit_time ON ullage_audit (time)",
+    )
+
+
+@migration
+def session_models(connection: Connection) -> None:
+    """Keep the sums of a session's model calls by model.
+
+    Where a session called one model, its sums are that model's. Otherwise they are added up from the calls; calls that
+    are no longer kept stay without a model.
+    """
+    clustered = {"sqlite": " WITHOUT ROWID", "postgresql": ""}[connection.kind]
+    measures = ", ".join(
+        f"{name} {'{DOUBLE}' if name == 'milliseconds' else 'BIGINT'} DEFAULT 0 NOT NULL" for name in _LEDGER_MEASURES
+    )
+    columns, called = ", ".join(_LEDGER_MEASURES), _LEDGER_KINDS.index("model")
+    connection.execute("ALTER TABLE ullage_session_hours RENAME TO ullage_session_hours_before")
+    _create(
+        connection,
+        "CREATE TABLE ullage_session_hours (session BIGINT NOT NULL, hour BIGINT NOT NULL, kind SMALLINT NOT NULL, "
+        f"model BIGINT NOT NULL, {measures}, PRIMARY KEY (session, hour, kind, model)){clustered}",
+    )
+    models = (
+        "SELECT c.session, MIN(coalesce(m.id, 0)) AS model, MAX(coalesce(m.id, 0)) AS other FROM ullage_model_calls c "
+        "JOIN ullage_subjects u ON u.id = c.subject LEFT JOIN ullage_subjects m "
+        "ON m.kind = u.kind AND m.server IS NULL AND m.tool IS NULL AND m.model = u.model GROUP BY c.session"
+    )
+    connection.execute(
+        f"INSERT INTO ullage_session_hours (session, hour, kind, model, {columns}) SELECT h.session, hour, kind, "
+        f"CASE WHEN kind = {called} AND x.model = x.other THEN x.model ELSE 0 END, {columns} "
+        f"FROM ullage_session_hours_before h LEFT JOIN ({models}) x ON x.session = h.session"
+    )
+    several = connection.execute(f"SELECT session FROM ({models}) x WHERE model <> other").all()
+    for (session,) in several:
+        _part_by_model(connection, session, called)
+    connection.execute("DROP TABLE ullage_session_hours_before")
+
+
+def _part_by_model(connection: Connection, session: int, called: int) -> None:
+    """Move the sums of a session's calls to their models. An hour of old sums stands for a whole day."""
+    hours = connection.execute(
+        "SELECT hour FROM ullage_session_hours WHERE session = :session AND kind = :kind ORDER BY hour",
+        {"session": session, "kind": called},
+    ).all()
+    marks = [hour for (hour,) in hours]
+    calls = connection.execute(
+        "SELECT c.*, u.model FROM ullage_model_calls c JOIN ullage_subjects u ON u.id = c.subject "
+        "WHERE c.session = :session AND u.model IS NOT NULL",
+        {"session": session},
+    ).mappings()
+    for call in calls:
+        place = bisect_right(marks, int(call["time"] // 3600)) - 1
+        if place < 0:
+            continue
+        measured: dict[str, Any] = {name: call[name] or 0 for name in (*_OF_CALLS, "missed", "missed_picodollars")} | {
+            "entries": 1,
+            "errors": call["flags"] & 1,
+            "tokens": (call["input"] or 0) + (call["output"] or 0),
+            "milliseconds": call["milliseconds"] or 0,
+            "unpriced": int(call["picodollars"] is None),
+        }
+        key = {"session": session, "hour": marks[place], "kind": called}
+        model = _ledger_id("model", None, None, call["model"])
+        _add_sums(connection, "ullage_session_hours", {**key, "model": model}, measured)
+        taken = {name: -value for name, value in measured.items()}
+        _add_sums(connection, "ullage_session_hours", {**key, "model": 0}, taken)
+    connection.execute(
+        "DELETE FROM ullage_session_hours WHERE session = :session AND kind = :kind AND model = 0 AND entries = 0",
+        {"session": session, "kind": called},
     )
 
 
