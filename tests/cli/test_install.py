@@ -4,13 +4,14 @@ import json
 import os
 import stat
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from approving import approve
-from ullage.cli import main
+from ullage.cli import main, uninstall
 from ullage.config import Flags, examine
 from ullage.gateway import Rules
 from upstreams import scripted, tool, users_file
@@ -175,6 +176,44 @@ def test_uninstall_keeps_what_others_changed(work: Path):
     assert main(["uninstall", "claude"]) == 0
     found = json.loads(path.read_text(encoding="utf-8"))
     assert found == {"numStartups": 4, "mcpServers": {"new": {"command": "n"}, "fs": {"command": "x"}}}
+
+
+def test_uninstall_cleans_a_file_that_another_process_changes_meanwhile(work: Path, monkeypatch: pytest.MonkeyPatch):
+    claude_file(work, fs={"command": "x"})
+    gemini_file(work, hub={"command": "y"})
+    install("claude")
+    install("gemini")
+    plan, changes = uninstall.plan_uninstall, iter(["# one\n", "# two\n"])
+
+    def plan_beside_another(program: str, file: dict[str, object], added: Iterable[tuple[str, ...]]) -> object:
+        if change := next(changes, None):
+            with users_file(work.parent).open("a", encoding="utf-8") as appended:
+                appended.write(change)
+        return plan(program, file, added)
+
+    monkeypatch.setattr(uninstall, "plan_uninstall", plan_beside_another)
+    assert main(["uninstall", "claude"]) == 0
+    assert list(own(work)["servers"]) == ["hub"]
+    assert list(own(work)["clients"]) == ["gemini"]
+    assert users_file(work.parent).read_text(encoding="utf-8").endswith("# one\n# two\n")
+
+
+def test_uninstall_at_the_same_time_as_another_leaves_nothing_behind(work: Path, monkeypatch: pytest.MonkeyPatch):
+    claude_file(work, fs={"command": "x"})
+    gemini_file(work, hub={"command": "y"})
+    install("claude")
+    install("gemini")
+    read, others = uninstall.read_bytes, iter([["uninstall", "claude"]])
+
+    def read_before_another(path: str) -> bytes | None:
+        content = read(path)
+        if words := next(others, None):
+            assert main(words) == 0
+        return content
+
+    monkeypatch.setattr(uninstall, "read_bytes", read_before_another)
+    assert main(["uninstall", "gemini"]) == 0
+    assert not users_file(work.parent).exists()
 
 
 def test_a_read_only_file_leaves_everything_as_it_was(work: Path):

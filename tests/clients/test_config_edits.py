@@ -108,6 +108,18 @@ def test_undo_gives_the_bytes_back_or_merges(rng: Random, kind: FileFormat):
     assert fingerprint(found, is_ordered=False) == fingerprint(expected, is_ordered=False)
 
 
+@pytest.mark.parametrize("before", [None, b'model = "m"\n', b"[clients.cursor]\n"])
+def test_undo_beside_others_removes_the_tables_it_created(before: bytes | None):
+    path = ("clients", "cursor", "groups")
+    after = edit_content(before, "toml", [Put(path, ["cursor"])])
+    record = ChangeRecord(program="x", file="f", format="toml", before=before, after=after, added=(path,))
+    theirs = edit_content(after, "toml", [Put(("servers", "theirs"), {"command": "t"})])
+    merged = undo_change(record, theirs).content
+    assert merged is not None
+    expected = apply_edits(parse_toml((before or b"").decode()), [Put(("servers", "theirs"), {"command": "t"})])
+    assert parse_toml(merged.decode()) == expected
+
+
 @given(st.text(max_size=60) | st.text(alphabet='{}[]",:/*\n a1\\', max_size=40))
 def test_any_text_is_edited_or_refused(text: str):
     for edit, parse, table in ((edit_jsonc, parse_jsonc, "mcpServers"), (edit_toml, parse_toml, "mcp_servers")):

@@ -6,12 +6,14 @@ Ullage's entry is removed, and all else stays. Your ullage.toml loses what only 
 
 import argparse
 import contextlib
+import time
 
 from ullage.app.install_plan import plan_uninstall
 from ullage.clients.configs import (
     PROGRAMS,
     ChangeRecord,
     ConfigFile,
+    FileChanged,
     UndoFolder,
     edit_content,
     parse_config,
@@ -31,6 +33,10 @@ from .output import (
 )
 
 __all__ = ["arguments", "run"]
+
+_ATTEMPTS = 20
+_PAUSE = 0.05
+"""Seconds between attempts to change the user's file."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,16 +79,31 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _clean_own_file(record: ChangeRecord, undo: UndoFolder) -> None:
-    """Remove from the user's file what only this program used."""
+    """Remove from the user's file what only this program used, again if another process changes it meanwhile.
+
+    The program's own servers are back by now, so nothing else would remove the rest.
+    """
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(FileChanged):
+            _try_to_clean(record, undo)
+            return
+        time.sleep(_PAUSE)
+    _try_to_clean(record, undo)
+
+
+def _try_to_clean(record: ChangeRecord, undo: UndoFolder) -> None:
     current = read_bytes(record.file)
-    if current == record.after or current is None:
-        undo.undo(record)
-        return
-    own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
-    edits = plan_uninstall(record.program, own, record.added)
-    content = edit_content(current, "toml", edits)
-    if content.strip():
-        replace_file(record.file, current, content)
-    else:
-        remove_file(record.file, current)
+    if current is not None:
+        content = record.before if current == record.after else _without_program(record, current)
+        if content is None:
+            remove_file(record.file, current)
+        else:
+            replace_file(record.file, current, content)
     undo.forget(record)
+
+
+def _without_program(record: ChangeRecord, current: bytes) -> bytes | None:
+    """Return the user's file without what only this program used; None if nothing else is left."""
+    own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
+    content = edit_content(current, "toml", plan_uninstall(record.program, own, record.added))
+    return content if content.strip() else None
