@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from approving import approve
+from ullage.app import install_plan
 from ullage.cli import main, uninstall
+from ullage.clients.configs import client_files
 from ullage.config import Flags, examine
 from ullage.gateway import Rules
 from upstreams import scripted, tool, users_file
@@ -183,7 +185,7 @@ def test_uninstall_cleans_a_file_that_another_process_changes_meanwhile(work: Pa
     gemini_file(work, hub={"command": "y"})
     install("claude")
     install("gemini")
-    plan, changes = uninstall.plan_uninstall, iter(["# one\n", "# two\n"])
+    plan, changes = install_plan.plan_uninstall, iter(["# one\n", "# two\n"])
 
     def plan_beside_another(program: str, file: dict[str, object], added: Iterable[tuple[str, ...]]) -> object:
         if change := next(changes, None):
@@ -203,7 +205,7 @@ def test_uninstall_at_the_same_time_as_another_leaves_nothing_behind(work: Path,
     gemini_file(work, hub={"command": "y"})
     install("claude")
     install("gemini")
-    read, others = uninstall.read_bytes, iter([["uninstall", "claude"]])
+    read, others = client_files.read_bytes, iter([["uninstall", "claude"]])
 
     def read_before_another(path: str) -> bytes | None:
         content = read(path)

@@ -96,19 +96,18 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
         elif was is not None:
             edits.append(Put(path, was))
     content = edit_content(current, record.format, edits)
-    if emptied := _find_emptied(record, before, _parse(content, record.format)):
-        content = edit_content(content, record.format, [Remove(path) for path in emptied])
-    return Undone(content, is_exact=False, kept=tuple(kept))
+    emptied = _find_emptied(record, before, _parse(content, record.format))
+    return Undone(edit_content(content, record.format, emptied), is_exact=False, kept=tuple(kept))
 
 
-def _find_emptied(record: ChangeRecord, before: object, now: object) -> tuple[KeyPath, ...]:
-    """Return the tables that the change created and that have nothing in them any more, without those inside others."""
+def _find_emptied(record: ChangeRecord, before: object, now: object) -> list[Edit]:
+    """Return the removals of tables that the change created and that are empty now, without those inside others."""
     found = list[KeyPath]()
     for path in record.added:
         parents = (path[:length] for length in range(1, len(path)))
         emptied = (one for one in parents if value_at(before, one) is None and _is_empty(value_at(now, one)))
         found += [one for one in emptied if one not in found][:1]
-    return tuple(found)
+    return [Remove(path) for path in found]
 
 
 def _is_empty(value: object) -> bool:
