@@ -25,11 +25,12 @@ _MODES = ("auto", "search", "direct")
 
 def main() -> int:
     """Run the command line of this process; return its exit status."""
-    if sys.argv[1:] == ["statusline"]:
+    status = read_status_flags(sys.argv[2:]) if sys.argv[1:2] == ["statusline"] else None
+    if status is not None:
         # Programs run this command every second: without the argument parser it takes half the time.
         from .status_line import print_status_line
 
-        print_status_line()
+        print_status_line(status.get("store"), as_json="json" in status)
         return 0
     try:
         session = _start_session(sys.argv[1:]) if sys.argv[1:2] == ["serve"] else None
@@ -87,6 +88,21 @@ def _is_served() -> bool:
     except OSError:
         return False
     return all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes[:2])
+
+
+def read_status_flags(words: "list[str]") -> "dict[str, str] | None":
+    """Parse the flags of `ullage statusline`; return None where the argument parser is needed."""
+    found = dict[str, str]()
+    rest = list(words)
+    while rest:
+        name, is_joined, value = rest.pop(0).partition("=")
+        if name == "--json" and not is_joined:
+            found["json"] = ""
+        elif name == "--store" and (value or (rest and not is_joined and not rest[0].startswith("-"))):
+            found["store"] = value or rest.pop(0)
+        else:
+            return None
+    return found
 
 
 def read_flags(words: "list[str]") -> "dict[str, Any] | None":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ullage.start import read_flags
+from ullage.start import read_flags, read_status_flags
 from ullage.start_cache import Entry
 from ullage.start_session import StartSession
 
@@ -240,6 +240,25 @@ def test_requests_that_wait_are_answered_with_the_error_where_nothing_can_be_loa
 )
 def test_flags_that_are_not_understood_are_left_to_the_parser(words: list[str], flags: object):
     assert read_flags(words) == flags
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        ([], {}),
+        (["--json"], {"json": ""}),
+        (["--store", "a.db", "--json"], {"store": "a.db", "json": ""}),
+        (["--store=postgresql://h/d?a=b"], {"store": "postgresql://h/d?a=b"}),
+        (["--store"], None),
+        (["--store="], None),
+        (["--store", "--json"], None),
+        (["--json=1"], None),
+        (["--help"], None),
+        (["word"], None),
+    ],
+)
+def test_flags_of_the_status_line_that_are_not_understood_are_left_to_the_parser(words: list[str], flags: object):
+    assert read_status_flags(words) == flags
 
 
 def test_hardly_anything_is_imported_before_the_first_answer():
