@@ -95,6 +95,8 @@ class UllageError(Exception):
         self.options = options
         self.meta: dict[str, Any] = {}
         """Metadata for the client, never for the model; it becomes the `_meta` of the reply."""
+        self.tool: tuple[str, str] | None = None
+        """Server and name of the tool that was not called, for the ledger; None if the error is about no tool."""
 
     def wire(self) -> ErrorShape:
         """Return the error as JSON for a failed result."""

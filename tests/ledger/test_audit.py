@@ -78,7 +78,7 @@ def test_refusals_withheld_tools_approvals_and_fallbacks_are_events_with_who_wha
     assert told >= {
         ("withheld", "notes", "tool echo", "the definition is not the accepted one"),
         ("refusal", "notes", "echo", "TOOL_CHANGED"),
-        ("refusal", None, "notes__drop_all", "DENIED"),
+        ("refusal", "notes", "drop_all", "DENIED"),
         ("refusal", "shop", "query", "SQL_REFUSED"),
         ("approval", "notes", "tool echo", "the user accepted the changed definition"),
     }, told

@@ -823,6 +823,10 @@ def test_the_command_asks_the_running_gateway_for_a_code_and_starts_none(
     assert f"dashboard:    {base}/  (ullage dashboard prints" in text
     assert "#" not in text.split("dashboard:")[1]
     assert list((tmp_path / "home" / "state" / "ullage" / "servers").iterdir()) == []
+    assert main(["audit", "--json"]) == 0
+    (refused,) = json.loads(capsys.readouterr().out)
+    assert (refused["kind"], refused["subject"]) == ("refusal", "POST /sign-in/codes")
+    assert refused["reason"].startswith("HTTP 401: no token or sign-in that is known, from 127.0.0.1")
 
 
 def test_the_dashboard_is_loaded_by_nothing_but_serving_over_http():

@@ -17,6 +17,7 @@ from mcp_types import ElicitResult, TextContent
 from starlette.testclient import TestClient
 
 from ullage.errors import InvalidArguments, Unavailable, UnknownResource
+from ullage.ledger import AuditEvent
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Reply, Tool
 from ullage.wire import Address, Identity, Profile, Shutdown, Tokens, http_app, listen, serve_http, single
@@ -284,6 +285,35 @@ def test_without_a_known_token_nobody_comes_in_and_no_token_is_logged(caplog: py
     assert posted(http_app(PROFILES, tokens=TOKENS), Authorization=f"Bearer {ADAS}").status_code == 200
     assert "wrong-wrong" not in caplog.text
     assert ADAS not in caplog.text
+
+
+@pytest.mark.requirement("U:ledger")
+def test_requests_refused_for_host_origin_and_token_are_audited_once_a_minute_each():
+    found, now = list[AuditEvent](), [1_795_000_000.0]
+    application = http_app(PROFILES, tokens=TOKENS, audit=found.append, clock=lambda: now[0])
+    wrong = {"Authorization": "Bearer wrong-wrong-wrong"}
+    with TestClient(application, base_url="http://localhost") as client:
+
+        def post(path: str, **headers: str) -> int:
+            return client.post(path, json=HELLO, headers=ACCEPT | headers).status_code
+
+        assert post("/mcp", Authorization=f"Bearer {ADAS}") == 200
+        assert found == []
+        assert [post("/mcp/codex", **wrong) for _ in range(3)] == [401] * 3
+        assert post("/mcp", Host="evil.example" + "x" * 500, **wrong) == 421
+        assert post("/mcp", Origin="https://evil.example", **wrong) == 403
+        now[0] += 61
+        assert post("/mcp/%1b", **wrong) == 401
+    assert {(one.kind, one.principal, one.client, one.session) for one in found} == {
+        ("refusal", "anonymous", None, None)
+    }
+    told = [(one.subject, one.reason.partition(", from")) for one in found]
+    assert told[0] == ("POST /mcp/codex", ("HTTP 401: no token or sign-in that is known", ", from", " testclient"))
+    assert told[1][1][0].startswith("HTTP 421: the Host header is not of this server: `evil.example")
+    assert len(told[1][1][0]) < 200
+    assert told[2][1][0] == "HTTP 403: the Origin header is not of this server: `https://evil.example`"
+    assert told[3][1][2] == " testclient; 2 more since the last event"
+    assert "wrong-wrong" not in str(found)
 
 
 def test_a_session_belongs_to_the_token_that_opened_it():

@@ -301,6 +301,7 @@ async def _http(
                 shutdown=_shutdown(gateway, told_to_end),
                 pages=operations_pages(metrics, lambda: gateway.store_error is None),
                 site=dashboard.application(),
+                audit=gateway.recorder.audit,
             )
 
 

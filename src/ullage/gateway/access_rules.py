@@ -114,13 +114,15 @@ async def _ask_user(entry: Entry, call: Call) -> None:
 
 
 def _not_allowed(entry: Entry, why: str) -> Denied:
-    return Denied(
+    error = Denied(
         f"`{entry.listed}` is called only when the user agrees, {why}",
         suggestion=(
             f"Do without it, or tell the user: `{entry.original}` of server `{entry.server}` is under `ask` in their "
             "rules, and under `allow` it would pass."
         ),
     )
+    error.tool = entry.server, entry.original
+    return error
 
 
 def consent_form(entry: Entry, arguments: JsonObject) -> JsonObject:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ullage.errors import SourceFailed, UllageError
-from ullage.tool import Json, JsonObject, Listing, Reply, SourceWrapper, Tool, ToolSource, text_block
+from ullage.tool import Json, JsonObject, Listing, Origin, Reply, SourceWrapper, Tool, ToolSource, text_block
 
 __all__ = [
     "LimitLog",
@@ -47,7 +47,8 @@ _CHECK = "It may have been carried out: check before calling again. A server tha
 def failed(error: UllageError) -> Reply:
     """Return the result of a failed call, with the error as JSON text."""
     text = text_block(json.dumps(error.wire(), ensure_ascii=False))
-    return Reply(content=(text,), meta=error.meta, is_error=True, error_code=error.code)
+    origin = None if error.tool is None else Origin(*error.tool)
+    return Reply(content=(text,), meta=error.meta, is_error=True, error_code=error.code, origin=origin)
 
 
 def advised(error: UllageError, *, is_read_only: bool) -> UllageError:

@@ -143,11 +143,13 @@ def tool_changed(listed: str, change: DefinitionChange) -> ToolChanged:
     """Return the error for a call of a withheld tool or a request for a withheld prompt."""
     hashes = f"{change.accepted_hash[:_SHOWN_HASH] or 'unreadable'} to {change.offered_hash[:_SHOWN_HASH]}"
     command = trust_command(_short(change.server), _short(change.name))
-    return ToolChanged(
+    error = ToolChanged(
         f"`{_short(listed)}` is withheld: its definition is not the one the user accepted "
         f"({'; '.join(changed_parts(change))}; {hashes})",
         suggestion=f"Do without it, and tell the user that `{command}` shows the difference and accepts it.",
     )
+    error.tool = change.server, change.name
+    return error
 
 
 def difference_lines(change: DefinitionChange) -> list[str]:

@@ -346,10 +346,12 @@ def denied_error(entry: Entry) -> Denied:
     """The error for a call of a tool that the settings deny."""
     pattern = entry.member.rules.denied_by(entry.original)
     said = f"have `{pattern}` under `deny`" if pattern else "name the only tools wanted, and this is none of them"
-    return Denied(
+    error = Denied(
         f"the settings deny `{entry.listed}`",
         suggestion=f"The user's rules for server `{entry.server}` {said}: do without it.",
     )
+    error.tool = entry.server, entry.original
+    return error
 
 
 def _task_only(entry: Entry) -> Unavailable:

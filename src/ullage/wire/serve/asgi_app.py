@@ -12,6 +12,7 @@ import math
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -32,7 +34,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ullage.errors import Denied, UllageError, Unavailable
 from ullage.gateway import shutting_down
-from ullage.tool import Caller
+from ullage.ledger import AuditEvent
+from ullage.tool import ANONYMOUS, Caller
 
 from .client_request import Request as ClientRequest
 from .http_auth import PATH, AllowedHosts, Page, Tokens
@@ -59,6 +62,69 @@ _PRINCIPAL = "ullage.principal"
 _ENDS = "ullage.session_end"
 
 
+class RefusalAudit:
+    """Reports refused requests: wrong hosts and origins, missing and unknown tokens, wrong sign-ins.
+
+    Anyone who reaches the port can be refused as often as they like. So at most one event a minute is reported for each
+    status, and the next one says how many were refused between.
+    """
+
+    _EVERY = 60.0
+
+    def __init__(self, app: ASGIApp, audit: Callable[[AuditEvent], None], clock: Callable[[], float]) -> None:
+        self._app = app
+        self._audit = audit
+        self._clock = clock
+        self._last: dict[int, tuple[float, int]] = {}
+        """By status, the time of the last event, and the refusals since."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in _REFUSED:
+                self._report(Request(scope), message["status"])
+            await send(message)
+
+        return await self._app(scope, receive, sent)
+
+    def _report(self, request: Request, status: int) -> None:
+        now = self._clock()
+        last, since = self._last.get(status, (-math.inf, 0))
+        if now - last < self._EVERY:
+            self._last[status] = last, since + 1
+            return
+        self._last[status] = now, 0
+        headers, address = request.headers, request.client
+        reason = _REFUSED[status]
+        if status == 421:
+            reason += f" `{ascii(', '.join(headers.getlist('host')))[1:-1][:_SHOWN]}`"
+        elif status == 403 and "origin" in headers:
+            reason += f" `{ascii(', '.join(headers.getlist('origin')))[1:-1][:_SHOWN]}`"
+        more = f"; {since} more since the last event" if since else ""
+        self._audit(
+            AuditEvent(
+                time=datetime.fromtimestamp(now, UTC),
+                kind="refusal",
+                principal=ANONYMOUS.principal,
+                subject=f"{request.method} {request.url.path[:_SHOWN]}",
+                reason=f"HTTP {status}: {reason}, from {address.host if address else 'this machine'}{more}",
+            )
+        )
+
+
+_SHOWN = 100
+"""Characters of a header or a path."""
+_REFUSED = {
+    401: "no token or sign-in that is known",
+    403: "the Origin header is not of this server:",
+    421: "the Host header is not of this server:",
+    429: "too many wrong codes",
+}
+"""Statuses of refusals, with their reasons."""
+
+
 class Front:
     """Authorizes requests, and passes each to its client's server; servers are created on first use."""
 
@@ -73,8 +139,10 @@ class Front:
         on_session_end: SessionEnd | None = None,
         pages: Mapping[str, Page] | None = None,
         site: ASGIApp | None = None,
+        audit: Callable[[AuditEvent], None] | None = None,
     ) -> None:
         self._pages = pages or {}
+        self._audit = audit
         self._site = site
         self._profiles = profiles
         self._client = client
@@ -101,7 +169,8 @@ class Front:
         ]
         if self._site is not None:
             routes.append(Mount("/", app=partial(self._pass_to_site, self._site)))
-        return Starlette(routes=routes, lifespan=self._live)
+        audits = [] if self._audit is None else [Middleware(RefusalAudit, audit=self._audit, clock=self._clock)]
+        return Starlette(routes=routes, middleware=audits, lifespan=self._live)
 
     async def _pass_to_site(self, site: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.types import ASGIApp
 
+    from ullage.ledger import AuditEvent
+
     from .asgi_app import Front
 
 __all__ = ["http_app", "serve_http"]
@@ -39,6 +41,7 @@ async def serve_http(  # noqa: PLR0913
     shutdown: Shutdown | None = None,
     pages: Mapping[str, Page] | None = None,
     site: "ASGIApp | None" = None,
+    audit: "Callable[[AuditEvent], None] | None" = None,
 ) -> None:
     """Serve on a bound socket until shutdown or cancellation.
 
@@ -52,6 +55,7 @@ async def serve_http(  # noqa: PLR0913
             bound one.
         pages: Pages served beside MCP, by path.
         site: Answers every other path, once `Host` and `Origin` are checked. It authorizes requests itself.
+        audit: Called with refused requests, at most once a minute for each HTTP status.
     """
     own, port = bound.getsockname()[:2]
     if not tokens:
@@ -60,7 +64,7 @@ async def serve_http(  # noqa: PLR0913
     from .asgi_app import Listening
 
     allowed = AllowedHosts.build((*_names_of(own), *hosts), allow_hosts)
-    front = _front(profiles, client, tokens, allowed, port, clock, on_session_end, pages, site)
+    front = _front(profiles, client, tokens, allowed, port, clock, on_session_end, pages, site, audit)
     listening = Listening(front, most_connections=_MOST_CONNECTIONS)
     await listening.serve(bound, shutdown or Shutdown())
 
@@ -75,14 +79,15 @@ def http_app(  # noqa: PLR0913
     on_session_end: SessionEnd | None = None,
     pages: Mapping[str, Page] | None = None,
     site: "ASGIApp | None" = None,
+    audit: "Callable[[AuditEvent], None] | None" = None,
 ) -> "Starlette":
     """Return the server as an ASGI application, to be mounted in another one.
 
     `hosts` are the names under which it is reached, as `NAME` or `NAME:PORT`; None for those of the loopback interface
-    on the port that the other application listens on.
+    on the port that the other application listens on; `audit` is that of `serve_http`.
     """
     allowed = AllowedHosts.build(LOOPBACK) if hosts is None else AllowedHosts.build((), hosts)
-    return _front(profiles, client, tokens, allowed, None, clock, on_session_end, pages, site).application()
+    return _front(profiles, client, tokens, allowed, None, clock, on_session_end, pages, site, audit).application()
 
 
 def _front(  # noqa: PLR0913, PLR0917
@@ -95,10 +100,11 @@ def _front(  # noqa: PLR0913, PLR0917
     on_session_end: SessionEnd | None,
     pages: Mapping[str, Page] | None = None,
     site: "ASGIApp | None" = None,
+    audit: "Callable[[AuditEvent], None] | None" = None,
 ) -> "Front":
     from .asgi_app import Front
 
-    return Front(profiles, client, tokens, hosts, port, clock, on_session_end, pages, site)
+    return Front(profiles, client, tokens, hosts, port, clock, on_session_end, pages, site, audit)
 
 
 def _names_of(own: str) -> tuple[str, ...]:
