@@ -1,3 +1,8 @@
+import shutil
+import subprocess
+from pathlib import Path
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,3 +79,37 @@ def test_a_hostile_pattern_takes_no_time():
 @given(st.text(alphabet="ab*?[]!\\/#-^& ", max_size=20), st.lists(st.text("ab[]-", min_size=1), min_size=1, max_size=4))
 def test_no_pattern_makes_it_fail(pattern: str, parts: list[str]):
     assert Patterns((pattern,)).says(tuple(parts), is_folder=True) in (True, False, None)
+
+
+GIT = shutil.which("git")
+PIECES = (*"ab*?-x[]c!#. ", "**", "[ab]", "[!a]", "[^a]", "[a-c]", "[]a]", "[z-a]", r"\a", r"\*", r"\ ")
+PIECES += ("[[:alpha:]]", "[^[:digit:]]", "[[:no:]]", r"[\]]", r"[a\-c]", "[a-]", "[a/b]")
+NAMES = (*"abcx-^[*] AB1", "ab", "a b", "aa", "abc", "!a", "#a", "a*", "a]", "a ", "\\")
+
+
+@pytest.mark.skipif(GIT is None, reason="needs git")
+@pytest.mark.parametrize("seed", range(3))
+def test_git_ignores_the_same_files(seed: int, tmp_path: Path):
+    """Each folder has patterns of its own, so that one process of Git answers for all of them."""
+    random = Random(seed)
+
+    def pattern() -> str:
+        segments = ("".join(random.choices(PIECES, k=random.randint(1, 3))) for _ in range(random.choice((1, 1, 2, 3))))
+        return random.choice(("", "", "", "/", "!")) + "/".join(segments) + random.choice(("", "", "/"))
+
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    asked = dict[str, bool]()
+    for number in range(250):
+        folder = tmp_path / f"folder{number}"
+        folder.mkdir()
+        lines = [pattern() for _ in range(random.randint(1, 3))]
+        (folder / ".gitignore").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        patterns = Patterns(lines)
+        for _ in range(40):
+            parts = tuple(random.choices(NAMES, k=random.randint(1, 4)))
+            folders = (patterns.says(parts[:depth], is_folder=True) for depth in range(1, len(parts)))
+            asked["/".join((folder.name, *parts))] = any(folders) or bool(patterns.says(parts, is_folder=False))
+    command = ["git", "-C", str(tmp_path), "check-ignore", "--no-index", "--stdin", "-z"]
+    answer = subprocess.run(command, input="\0".join(asked).encode(), capture_output=True, check=True).stdout
+    ignored = set(answer.decode().split("\0"))
+    assert [path for path, is_ignored in asked.items() if is_ignored != (path in ignored)] == []

@@ -81,7 +81,7 @@ class LateDatabase(ToolSource):
     """Path of the sample shop's database, which is made on first use."""
     weigh: Callable[[Caller], Weigh]
     _source: "SqlSource | None" = None
-    _lock: anyio.Lock | None = None
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def tools(self) -> Listing:
         from ullage.sql import dialect_of, tools_of
@@ -114,7 +114,6 @@ class LateDatabase(ToolSource):
 
     async def _open_source(self) -> "SqlSource":
         if self._source is None:
-            self._lock = self._lock or anyio.Lock()
             async with self._lock:
                 self._source = self._source or await anyio.to_thread.run_sync(self._open)
         return self._source

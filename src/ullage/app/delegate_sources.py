@@ -133,7 +133,7 @@ class Delegating(ToolSource):
     _made_for: tuple[Any, ...] = ()
     """The settings that the source was created for."""
     _client: "httpx2.AsyncClient | None" = None
-    _lock: anyio.Lock | None = None
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
     _said: frozenset[str] = frozenset()
 
     def member(self, settings: Settings) -> Member | None:
@@ -174,7 +174,6 @@ class Delegating(ToolSource):
             self._client = None
 
     async def _open_source(self) -> "DelegateSource":
-        self._lock = self._lock or anyio.Lock()
         async with self._lock:
             settings = self.settings()
             wanted = (settings.delegate, settings.providers)

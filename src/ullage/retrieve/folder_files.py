@@ -29,7 +29,6 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from fnmatch import translate
 from itertools import islice
 from pathlib import Path
 
@@ -62,13 +61,30 @@ __all__ = [
 Parts = tuple[str, ...]
 """A path below a folder, as its parts."""
 
-_ESCAPED = re.compile(r"\\(.)")
 _TRAILING = re.compile(r"(?<!\\) +$")
 _ANYWHERE = 2
 """Number of segments of a pattern that is a name alone, after `**`. Most patterns are, and only the path's last part
 needs to be matched."""
 _LONGEST = 1_000
 """The longest pattern, in characters; longer lines are ignored."""
+_TOKEN = re.compile(r"\*+|\[(?P<not>[!^]?)(?P<set>\]?(?>(?:\[:\w*:\]|\\.|[^]\\])*))\]|\\.|.", re.DOTALL)
+"""Wildcards, sets such as `[a-z]`, escaped characters and plain ones."""
+_MEMBER = re.compile(r"\[:\w*:\]|\\.|.", re.DOTALL)
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": " \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t-\r",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+"""The classes that a set may name, such as `[[:digit:]]`, as members of a regular expression's set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,29 +156,86 @@ def _read(line: str, flags: re.RegexFlag) -> _Pattern | None:
         return None
     negated = text.startswith("!")
     text = text[negated:]
-    segments = [segment for segment in text.split("/") if segment]
-    if not segments:
+    segments = _split(text)
+    if segments is None or not any(segments):
         return None
-    if "/" not in text.rstrip("/"):
-        segments.insert(0, "**")
-    if segments[-1] == "**":
-        segments.append("*")
-    return _Pattern(
-        segments=tuple(_segment(segment, flags) for segment in segments),
-        negated=negated,
-        folders_only=text.endswith("/"),
-    )
-
-
-def _segment(segment: str, flags: re.RegexFlag) -> re.Pattern[str] | None:
-    if segment == "**":
+    is_name = "/" not in text.rstrip("/")
+    segments = [segment for segment in segments if segment]
+    if is_name:
+        segments.insert(0, ["**"])
+    if segments[-1] == ["**"]:
+        segments.append(["*"])
+    try:
+        compiled = tuple(_compile_segment(segment, flags) for segment in segments)
+    except KeyError:
         return None
-    return re.compile(translate(_ESCAPED.sub(_plain, segment)), flags)
+    return _Pattern(segments=compiled, negated=negated, folders_only=text.endswith("/"))
 
 
-def _plain(escaped: re.Match[str]) -> str:
-    letter = escaped.group(1)
-    return f"[{letter}]" if letter in "*?[" else letter
+def _split(text: str) -> list[list[str]] | None:
+    """Return the tokens of each part of a pattern; None for one that Git lets match nothing."""
+    tokens = [found[0] for found in _TOKEN.finditer(text)]
+    if "[" in tokens or tokens[-1:] == ["\\"]:
+        return None
+    segments: list[list[str]] = [[]]
+    for token in tokens:
+        if token == "/":
+            segments.append([])
+        else:
+            segments[-1].append(token[:2] if token.startswith("*") else token)
+    return segments
+
+
+def _compile_segment(tokens: list[str], flags: re.RegexFlag) -> re.Pattern[str] | None:
+    """Return the expression of one part; None for `**`, which any number of parts match.
+
+    What follows a `*` is found at its first place, and not sought again, so that matching takes linear time.
+
+    Raises:
+        KeyError: A set names a class that does not exist.
+    """
+    if tokens == ["**"]:
+        return None
+    pieces = [""]
+    for token in tokens:
+        if token.startswith("*"):
+            pieces.append("")
+        else:
+            pieces[-1] += _translate_token(token)
+    first, *others = pieces
+    middle = "".join(f"(?>.*?{piece})" for piece in others[:-1] if piece)
+    last = f".*{others[-1]}" if others else ""
+    return re.compile(rf"(?s:{first}{middle}{last})\Z", flags)
+
+
+def _translate_token(token: str) -> str:
+    if token == "?":
+        return "."
+    if not token.startswith("["):
+        return re.escape(token.removeprefix("\\") or token)
+    found = _TOKEN.fullmatch(token)
+    members = _translate_members(_MEMBER.findall(found["set"] if found else ""))
+    if found and found["not"]:
+        return f"[^{members}]" if members else "."
+    return f"[{members}]" if members else "(?!)"
+
+
+def _translate_members(members: list[str]) -> str:
+    """Return the members of a set; a range whose end is before its beginning contains nothing more than that."""
+    text, at = "", 0
+    while at < len(members):
+        member = members[at]
+        if len(member) > 2:
+            text += _CLASSES[member[2:-2]]
+        else:
+            low = member[-1]
+            text += re.escape(low)
+            if members[at + 1 : at + 2] == ["-"] and at + 2 < len(members):
+                high = members[at + 2][:2][-1] if len(members[at + 2]) < 3 else "["
+                text += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
+                at += 2
+        at += 1
+    return text
 
 
 _SECRETS = (

@@ -292,18 +292,18 @@ class FolderRetriever:
         self._is_done = False
         """Whether the last walk was completed."""
         self._good_until = 0.0
-        self._lock: anyio.Lock | None = None
+        self._lock = anyio.Lock()
 
     async def search(self, query: Query) -> Found:
         path = None if query.path is None else _within(query.path)
-        async with self._one_at_a_time():
+        async with self._lock:
             patience = self._patience
             if query.deadline is not None:
                 patience = min(patience, _SHARE * (query.deadline - anyio.current_time()))
             return await anyio.to_thread.run_sync(self._search, query, path, patience)
 
     async def read(self, places: tuple[Place, ...]) -> tuple[Passage, ...]:
-        async with self._one_at_a_time():
+        async with self._lock:
             return await anyio.to_thread.run_sync(self._collection.read, places)
 
     def _search(self, query: Query, path: str | None, patience: float) -> Found:
@@ -335,12 +335,6 @@ class FolderRetriever:
         now = self._clock()
         self._is_done = True
         self._good_until = now + max(self._pace, min(_LONGEST_PACE, _TIMES * (now - began)))
-
-    def _one_at_a_time(self) -> anyio.Lock:
-        """The lock of searches, created on first use because it belongs to the running event loop."""
-        if self._lock is None:
-            self._lock = anyio.Lock()
-        return self._lock
 
 
 def _within(path: str) -> str:

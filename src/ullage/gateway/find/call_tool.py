@@ -329,7 +329,7 @@ class Aside:
         self._checker = Checker()
         """Used only in the worker thread."""
         self._slow: set[str] = set()
-        self._lock: anyio.Lock | None = None
+        self._lock = anyio.Lock()
 
     async def fitting(self, spoken: Spoken, entry: Entry, checker: Checker, key: str) -> Fitting:
         """Return the result of `fitting`, by the given checker where that takes few steps, else in the worker
@@ -343,17 +343,11 @@ class Aside:
                 if len(self._slow) >= _SLOW:
                     self._slow.clear()
                 self._slow.add(key)
-        async with self._one_at_a_time():
+        async with self._lock:
             try:
                 return await anyio.to_thread.run_sync(fitting, spoken, entry, self._checker, key)
             except OutOfSteps:
                 return await anyio.to_thread.run_sync(unvalidated, spoken, entry)
-
-    def _one_at_a_time(self) -> anyio.Lock:
-        """Return the lock, created on first use because a lock belongs to the running event loop."""
-        if self._lock is None:
-            self._lock = anyio.Lock()
-        return self._lock
 
 
 _log = logging.getLogger(__name__)

@@ -257,7 +257,7 @@ class Shelf:
         self._indexing = indexing
         self._forms = FormsKept(cache)
         self._spawn = spawn
-        self._lock: anyio.Lock | None = None
+        self._lock = anyio.Lock()
         self._index: tuple[str, IndexKind, HybridIndex] | None = None
         self._stand_in: tuple[str, HybridIndex] | None = None
         """The table's index of a view, used while the encoder embeds it."""
@@ -292,7 +292,7 @@ class Shelf:
     async def _whole(self, view: View, kind: IndexKind) -> "HybridIndex":
         found = self._made_of(view, kind)
         if found is None:
-            async with self._one_at_a_time():
+            async with self._lock:
                 found = self._made_of(view, kind)
                 # Compared with None: an empty index is false.
                 return await self._make(view, kind) if found is None else found
@@ -369,12 +369,6 @@ class Shelf:
         keys = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
         self._forms.keep_only(keys)
         return keys, [key for key in keys if self._forms.get(key) is None]
-
-    def _one_at_a_time(self) -> anyio.Lock:
-        """Return the lock, created on first use because a lock belongs to the running event loop."""
-        if self._lock is None:
-            self._lock = anyio.Lock()
-        return self._lock
 
 
 def _weights(entries: Iterable[Entry], weigh: "Weigh", *, stored: bool) -> tuple[int, int]:

@@ -93,8 +93,7 @@ class Learning:
         self._now = now
         self._sessions: OrderedDict[tuple[str, str], deque[_Search]] = OrderedDict()
         self._read: OrderedDict[str, _Read] = OrderedDict()
-        self._lock: anyio.Lock | None = None
-        """Created on first use: a lock belongs to the running event loop."""
+        self._lock = anyio.Lock()
         self._unsaved: deque[tuple[str, frozenset[str], Used, float]] = deque(maxlen=_UNSAVED)
 
     async def bonuses(self, caller: Caller, need: "Need") -> "Mapping[Used, float]":
@@ -140,7 +139,6 @@ class Learning:
 
     async def save(self) -> None:
         """Write pending uses. To be called at shutdown too, which may precede the background write."""
-        self._lock = self._lock or anyio.Lock()
         async with self._lock:
             while self._unsaved:
                 use = self._unsaved[0]

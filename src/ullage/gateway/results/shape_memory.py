@@ -129,8 +129,7 @@ class ShapeMemory:
         """Number of replies of each principal, server and tool."""
         self._waiting: list[_Waiting] = []
         self._is_running = False
-        self._lock: anyio.Lock | None = None
-        """Created on first use: a lock belongs to the running event loop."""
+        self._lock = anyio.Lock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._declared: dict[int, tuple[JsonObject, ReturnShape | None]] = {}
         """Cache of the shapes of schemas by object identity; the objects are kept so that their ids stay valid."""
@@ -174,7 +173,6 @@ class ShapeMemory:
 
     async def settle(self) -> None:
         """Learn from all samples that wait, and store the result. To be called at shutdown too."""
-        self._lock = self._lock or anyio.Lock()
         async with self._lock:
             while self._waiting:
                 await self._learn(self._waiting.pop(0))
