@@ -29,6 +29,18 @@ def _no_collections_by_the_interpreter() -> Iterator[None]:
     gc.set_threshold(100_000, 1_000, 1_000)
     yield
     gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+class Calls:
+    """Calls of a gateway: as many open ones as given."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
+        self.started = count
+
+    def __len__(self) -> int:
+        return self.count
 
 
 def left_behind() -> "weakref.ref[Session]":
@@ -41,7 +53,7 @@ def left_behind() -> "weakref.ref[Session]":
 async def freed(session: "weakref.ref[Session]", *, is_idle: bool, collections: int) -> bool:
     """Whether the session is freed soon after as many collections of the middle generation."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(collect_garbage, lambda: is_idle, 0.01)
+        tasks.start_soon(collect_garbage, Calls(0 if is_idle else 1), 0.01)
         await anyio.sleep(0.02)
         for _ in range(collections):
             gc.collect(1)
@@ -59,16 +71,49 @@ async def test_what_an_ended_session_leaves_is_freed_while_no_call_is_open():
 async def test_nothing_is_collected_while_a_call_is_open_and_little_has_been_left():
     session = left_behind()
     assert not await freed(session, is_idle=False, collections=3)
-    assert await freed(session, is_idle=False, collections=12)
+    assert await freed(session, is_idle=False, collections=8)
 
 
 async def test_nothing_is_collected_where_nothing_was_made():
     session = left_behind()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(collect_garbage, lambda: True, 0.01)
+        tasks.start_soon(collect_garbage, Calls(), 0.01)
         await anyio.sleep(0.1)
         tasks.cancel_scope.cancel()
     assert session() is not None
+
+
+async def test_many_new_objects_are_examined_only_after_a_time_without_calls():
+    calls, session, frozen = Calls(1), left_behind(), gc.get_freeze_count()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect_garbage, calls, 0.01, 0.3)
+        await anyio.sleep(0.005)
+        for _ in range(20):
+            gc.collect(1)
+        with anyio.fail_after(20):
+            while gc.get_freeze_count() == frozen:
+                await anyio.sleep(0.01)
+        for _ in range(3):  # further calls, one after the other
+            calls.started += 1
+            await anyio.sleep(0.1)
+        assert session() is not None
+        calls.count = 0
+        with anyio.fail_after(20):
+            while session() is not None:
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+
+
+async def test_objects_set_aside_again_and_again_are_examined_without_a_time_without_calls():
+    calls, session = Calls(1), left_behind()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect_garbage, calls, 0.005)
+        with anyio.fail_after(60):
+            while session() is not None:
+                for _ in range(20):
+                    gc.collect(1)
+                await anyio.sleep(0.005)
+        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of one map is read from /proc")

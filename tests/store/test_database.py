@@ -40,6 +40,19 @@ def test_what_is_written_is_there_when_it_is_opened_again(place: str):
         assert not database.read_only
 
 
+@pytest.mark.parametrize("rows", [0, 1, 249, 250, 251, 500, 1_100])
+def test_any_number_of_rows_is_written_and_read(place: str, rows: int):
+    keys = [f"{number:05}" for number in range(rows)]
+    with opened(place) as database:
+        if rows:
+            written = database.write(lambda connection: connection.execute(ADD, [{"key": key} for key in keys]))
+            assert written.rowcount == rows
+        read = database.read(lambda connection: connection.execute("SELECT key FROM ullage_forms ORDER BY key"))
+        assert [row[0] for row in read] == keys
+        changed = database.write(lambda connection: connection.execute("UPDATE ullage_forms SET created = 1"))
+        assert changed.rowcount == rows
+
+
 def test_a_transaction_that_fails_leaves_nothing(place: str):
     def half(connection):
         connection.execute(ADD, {"key": "a"})

@@ -75,9 +75,9 @@ async def cancel_when_set(event: anyio.Event, work: Callable[[], Awaitable[None]
         tasks.cancel_scope.cancel()
 
 
-_SWITCH = 0.001
+_SWITCH = 0.0005
 """Seconds for which a worker thread may run while another thread waits."""
-_COLLECTIONS = 5_000, 10, 4_000
+_COLLECTIONS = 2_000, 10, 10_000
 """Number of new objects between garbage collections, and how many of these lead to a larger and then a full one."""
 
 _FIRST_BYTES = 65_536
@@ -195,7 +195,7 @@ async def _stdio(
             gateway.met(era)
         await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
-        gateway.spawn(partial(collect_garbage, lambda: not len(gateway.open_calls)))
+        gateway.spawn(partial(collect_garbage, gateway.open_calls))
         if answers is not None:
             gateway.spawn(partial(answers.keep, _MOMENT if session is None else _WHILE))
         profile = gateway.flagged(client)
@@ -283,7 +283,7 @@ async def _http(
         for client in {arguments.client, *gateway.settings.clients}:
             await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
-        gateway.spawn(partial(collect_garbage, lambda: not len(gateway.open_calls)))
+        gateway.spawn(partial(collect_garbage, gateway.open_calls))
         dashboard = build_dashboard(gateway, tokens=tokens)
         with announce_server(address, dashboard.key, Places.of_user()) as server:
             if sys.stderr.isatty():  # a log keeps what it is sent, and a code is for the person who started this

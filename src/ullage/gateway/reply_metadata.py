@@ -84,6 +84,8 @@ class OpenCalls:
         """Tasks, with the number of calls that each is running."""
         self._cancelled: set[asyncio.Task[object]] = set()
         self._is_ended = False
+        self.started = 0
+        """Number of calls so far."""
 
     def __len__(self) -> int:
         return sum(self._running.values())
@@ -98,6 +100,7 @@ class OpenCalls:
             raise shutting_down("takes no further calls")
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self._running[task] = self._running.get(task, 0) + 1
+        self.started += 1
         try:
             return await work()
         except asyncio.CancelledError:

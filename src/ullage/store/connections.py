@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ullage.errors import BadConfiguration, StoreFailed
+from ullage.thread_pacing import pause_thread
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -119,6 +120,10 @@ def _server(url: "URL") -> Address:
     return Address(url=url, shown=shown.render_as_string())
 
 
+_ROWS = 250
+"""Rows that are read or written between two pauses of a worker thread: SQLite releases the interpreter for each row,
+but not for long enough for another thread to take it."""
+
 Values = Mapping[str, object]
 Kind = Literal["sqlite", "postgresql"]
 
@@ -176,12 +181,23 @@ class SqliteConnection:
         return "sqlite"
 
     def execute(self, sql: str, values: Values | Sequence[Values] = ()) -> Answer:
-        if isinstance(values, Mapping) or not values:
-            cursor = self.inner.execute(sql, values)
-        else:
-            cursor = self.inner.executemany(sql, values)
+        if not isinstance(values, Mapping) and values:
+            return self._execute_many(sql, values)
+        cursor = self.inner.execute(sql, values)
         columns = tuple(column[0] for column in cursor.description or ())
-        return Answer(columns, cursor.fetchall(), cursor.rowcount)
+        rows = cursor.fetchmany(_ROWS)
+        while rows and len(rows) % _ROWS == 0 and (more := cursor.fetchmany(_ROWS)):
+            rows += more
+            pause_thread()
+        return Answer(columns, rows, cursor.rowcount)
+
+    def _execute_many(self, sql: str, values: Sequence[Values]) -> Answer:
+        changed = 0
+        for start in range(0, len(values), _ROWS):
+            if start:
+                pause_thread()
+            changed += self.inner.executemany(sql, values[start : start + _ROWS]).rowcount
+        return Answer((), (), changed)
 
     def scalar(self, sql: str, values: Values | None = None) -> Any:  # noqa: ANN401
         row = self.inner.execute(sql, values or {}).fetchone()

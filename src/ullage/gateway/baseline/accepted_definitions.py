@@ -33,6 +33,7 @@ from ullage.errors import StoreFailed, ToolChanged
 from ullage.ledger import AuditEvent, AuditKind, log_audit, write_audit
 from ullage.options import Server
 from ullage.store import Connection, Database, moment, seconds, storable, upsert
+from ullage.thread_pacing import pace
 from ullage.tool import Json, JsonObject
 
 from .fingerprint import Places, exact_hash, fingerprint
@@ -349,7 +350,7 @@ class _Listing:
         damaged = {record.stored_id for record in records if record.stored_id}
         written: list[Baseline] = []
         withheld: dict[tuple[Kind, str], DefinitionChange] = {}
-        for one in self.offered:
+        for one in pace(self.offered):
             of_name = by_name.get((one.kind, one.name), [])
             if not of_name and len(by_name) + len(written) >= _MOST_NAMES:
                 withheld[one.kind, one.name] = self._unrecorded(one)
@@ -493,7 +494,7 @@ class Baselines:
         places, first = self.places(server), dict[str, JsonObject]()
         for name, said in definitions:
             first.setdefault(name, said)
-        return tuple(Offered.of(kind, name, said, places) for name, said in first.items())
+        return tuple(Offered.of(kind, name, said, places) for name, said in pace(first.items()))
 
     def judge(
         self,
@@ -663,7 +664,7 @@ def _load(connection: Connection, server: str, launch: str) -> tuple[Baseline, .
         f"SELECT {', '.join(_COLUMNS)} FROM ullage_definitions WHERE server = :server AND launch = :launch ORDER BY id"
     )
     rows = connection.execute(query, {"server": storable(server), "launch": launch}).mappings()
-    return tuple(_record(row, server, launch) for row in rows)
+    return tuple(_record(row, server, launch) for row in pace(rows))
 
 
 def _record(row: Mapping[Any, Any], server: str, launch: str) -> Baseline:
@@ -699,7 +700,7 @@ def _read_name(text: str) -> str:
 
 
 def _save(connection: Connection, records: Iterable[Baseline]) -> None:
-    rows = [_row(record) for record in records]
+    rows = [_row(record) for record in pace(records)]
     if not rows:
         return
     connection.execute(_SAVE, rows)

@@ -11,18 +11,20 @@ failure means. `Renewal` decides which tools are unchanged, changed, new or gone
 
 import json
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import anyio.to_thread
 
 from ullage.errors import StoreFailed
 from ullage.options import Server
 from ullage.store import Connection, Database, in_list, moment, seconds, storable, upsert
+from ullage.thread_pacing import pace
 from ullage.tool import Introduction, Json, JsonObject, Listing, Tool
 
 from ..baseline import Baselines, DefinitionChange, Era, Offered, Places, Verdict
@@ -144,7 +146,7 @@ class Fresh:
 
 
 def fresh_of(tools: Iterable[Tool]) -> tuple[Fresh, ...]:
-    return tuple(Fresh(tool, definition_hash(tool)) for tool in tools)
+    return tuple(Fresh(tool, definition_hash(tool)) for tool in pace(tools))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +166,7 @@ class Renewal:
         if Counter(stored.definition_hash for stored in old) == Counter(fresh.definition_hash for fresh in listed):
             return old
         known = _by_name(old)
-        return tuple(self._renewed(known.get(fresh.tool.name), fresh, server_id) for fresh in listed)
+        return tuple(self._renewed(known.get(fresh.tool.name), fresh, server_id) for fresh in pace(listed))
 
     def _renewed(self, known: list[StoredTool] | None, fresh: Fresh, server_id: UUID) -> StoredTool:
         if not known:
@@ -195,6 +197,22 @@ class Renewal:
         return self.weights[fresh.definition_hash]
 
 
+class RandomIds:
+    """Random ids like those of `uuid4`, whose bytes are read for many at a time.
+
+    Reading them releases the interpreter for a moment, each time at the expense of whichever thread waits for it.
+    """
+
+    def __init__(self) -> None:
+        self._bytes: list[bytes] = []
+
+    def __call__(self) -> UUID:
+        if not self._bytes:
+            read = secrets.token_bytes(16 * _IDS)
+            self._bytes = [read[start : start + 16] for start in range(0, len(read), 16)]
+        return UUID(bytes=self._bytes.pop(), version=4)
+
+
 def _by_name(tools: Iterable[StoredTool]) -> dict[str, list[StoredTool]]:
     """Group tools by name, in order, since a server may list a name twice although it should not."""
     named: dict[str, list[StoredTool]] = {}
@@ -213,6 +231,8 @@ _CHANGE_TOOL = f"UPDATE ullage_tools SET {', '.join(f'{column} = :{column}' for 
 
 _INTRODUCTION = frozenset(field.name for field in fields(Introduction))
 
+_IDS = 256
+"""Ids whose random bytes are read at once."""
 _AT_ONCE = 500
 """Most rows deleted by one statement; databases limit its parameters."""
 
@@ -318,7 +338,8 @@ def delete_forgotten(connection: Connection, *, unseen_since: datetime) -> None:
 def load_tools(connection: Connection, server_id: UUID) -> tuple[StoredTool, ...]:
     """Return the stored tools of a server, in the order of its list."""
     query = f"SELECT {', '.join(_COLUMNS)} FROM ullage_tools WHERE server_id = :server ORDER BY position"
-    return tuple(_tool(row, server_id) for row in connection.execute(query, {"server": str(server_id)}).mappings())
+    rows = connection.execute(query, {"server": str(server_id)}).mappings()
+    return tuple(_tool(row, server_id) for row in pace(rows))
 
 
 def _tool(row: Mapping[Any, Any], server_id: UUID) -> StoredTool:
@@ -343,7 +364,7 @@ def save_tools(connection: Connection, old: Sequence[StoredTool], new: Sequence[
     before = {stored.id: (position, stored.definition_hash) for position, stored in enumerate(old)}
     staying = {stored.id for stored in new}
     gone = [{"row": str(one)} for one in before if one not in staying]
-    added = [_row(at, stored) for at, stored in enumerate(new) if stored.id not in before]
+    added = [_row(at, stored) for at, stored in pace(enumerate(new)) if stored.id not in before]
     changed = [
         _row(at, stored) | {"row": str(stored.id)}
         for at, stored in enumerate(new)
@@ -397,7 +418,7 @@ class Catalogue:
         weigh: Callable[[str], int],
         *,
         clock: Callable[[], datetime] = _now,
-        new_id: Callable[[], UUID] = uuid4,
+        new_id: Callable[[], UUID] | None = None,
         places: Places | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
@@ -406,6 +427,7 @@ class Catalogue:
         Args:
             database: None to keep everything in memory.
             weigh: Counts a definition's text for the reference model; called from other threads.
+            new_id: Makes the id of a server or tool; random if None.
             on_change: Called from other threads after a change was stored.
         """
         self._database = database
@@ -557,12 +579,13 @@ class Catalogue:
 
     def _exchange_in_memory(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None) -> Stored:
         old = self._memory.get((server.name, server.key))
-        server_id, before = (self._new_id(), ()) if old is None else (old.server_id, old.tools)
-        new = self._renewal().of(before, fresh_of(tools), server_id)
+        renewal = self._renewal()
+        server_id, before = (renewal.new_id(), ()) if old is None else (old.server_id, old.tools)
+        new = renewal.of(before, fresh_of(tools), server_id)
         return Stored.of(server_id, new, introduction, changed=old is None or new is not before)
 
     def _renewal(self) -> Renewal:
-        return Renewal(weigh=self._weigh, new_id=self._new_id, now=self._clock())
+        return Renewal(weigh=self._weigh, new_id=self._new_id or RandomIds(), now=self._clock())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
