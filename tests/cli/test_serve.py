@@ -108,8 +108,8 @@ def check_log(log: Path) -> None:
     assert [(one["event"], one["kind"], one["subject"], one["reason"]) for one in events] == snapshot(
         [
             ("audit", "approval", "give", "the user allowed this call"),
-            ("audit", "refusal", "notes__give", "DENIED"),
-            ("audit", "refusal", "notes__drop_all", "DENIED"),
+            ("audit", "refusal", "give", "DENIED"),
+            ("audit", "refusal", "drop_all", "DENIED"),
         ]
     )
     others = [line for line in written if not line.startswith("{")]
