@@ -58,7 +58,7 @@ _MOST = 300
 _JOINTS = (". Then ", " and then ", ". Also, ", ", and ", "; after that ", ".\n")
 _SETS = {"metatool": 0, "metatool_multi": 0, "seal_dev": 1, "apibench": 2, "toolalpaca": 3}
 """Sets of train and the fold that each lies in. No table learns from the last two; weights of features do."""
-_FLOOR = 67.5
+_FLOOR = 68.0
 """Mean nDCG@10 of the fused ranking over the kinds, with tables trained by the recipe in training/README.md."""
 _STAND_IN_FLOOR = 60.0
 _KEPT_BACK = ("apibench", "toolalpaca")

@@ -24,7 +24,7 @@ from search_unseen import parts, parts_to_fit
 
 from ullage.search import HybridIndex
 from ullage.search.load_embedder import read_table
-from ullage.search.ranking import FEATURES, Reranker
+from ullage.search.ranking import FEATURES, Reranker, distinctness
 from ullage.search.static_embedder import StaticTable
 
 __all__ = ["Asked", "asked_of", "fit"]
@@ -94,7 +94,8 @@ def fit(asked: Sequence[Asked]) -> np.ndarray:
 
 
 def ndcg(one: Asked, weights: np.ndarray) -> float:
-    scores = one.features @ weights + 1_000 * one.named
+    share, first = distinctness(one.features[:, 1:]), np.eye(1, len(weights))[0]
+    scores = one.features @ (share * weights + (1 - share) * first) + 1_000 * one.named
     order = np.argsort(-scores, kind="stable")[:DEPTH]
     gains = one.needed[order] / np.log2(np.arange(len(order)) + 2)
     return 100 * float(gains.sum()) / float((1 / np.log2(np.arange(min(DEPTH, one.number_needed)) + 2)).sum())

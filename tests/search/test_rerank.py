@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import Document, HybridIndex, LexicalIndex, load_table
-from ullage.search.ranking import CANDIDATES, FEATURES, Candidates, Reranker
+from ullage.search.ranking import CANDIDATES, FEATURES, Candidates, Reranker, distinctness
 from ullage.search.static_embedder import Pieces, StaticTable
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
@@ -121,6 +121,35 @@ def test_candidates_that_were_looked_at_again_change_places():
     assert again.search(query)[0].document is PULL
     gained = {hit.document.id: hit.explain().closer for hit in again.search(query)}
     assert gained == pytest.approx({"pull": 1, "files": 0.75})
+
+
+def gain_of_first(number: int, query: str, description: str) -> float:
+    """The gain of the first of some tools, whose description alone may differ from the others'."""
+    documents = [Document(id=str(place), name="files", description="Get mail.") for place in range(number)]
+    documents[0] = Document(id="0", name="files", description=description)
+    hits = HybridIndex(documents, table(only("said"))).search(query, number)
+    return next(hit.explain().closer for hit in hits if hit.document.id == "0")
+
+
+def test_candidates_with_the_same_first_sentence_keep_the_first_ranking():
+    assert gain_of_first(15, "get mail", "Get mail.") == 0
+    assert gain_of_first(14, "get mail", "Get mail.") == pytest.approx(1), "few candidates are always compared"
+    assert gain_of_first(15, "send mail", "Send mail.") == pytest.approx(1)
+    assert gain_of_first(15, "files", "") > 0, "no sentence is found in the query, so names are compared"
+
+
+def test_weight_of_the_comparison_grows_with_the_lead_of_the_best_first_sentence():
+    features = np.zeros((15, len(FEATURES)))
+    assert distinctness(features) == 1, "nothing but names to compare"
+    features[:, FEATURES.index("head")] = 0.5
+    assert distinctness(features) == 0
+    features[3, FEATURES.index("head")] += 0.025 * 15 / 14
+    assert distinctness(features) == pytest.approx(0.5)
+    features[3, FEATURES.index("head")] += 0.2
+    assert distinctness(features) == 1
+    assert distinctness(features[4:]) == 1
+    wide = np.concatenate([features, np.zeros((25, len(FEATURES)))])
+    assert distinctness(wide) == 1, "the others are not compared"
 
 
 def test_an_explanation_with_the_second_look_sums_to_the_score():

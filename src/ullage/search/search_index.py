@@ -130,7 +130,8 @@ class HybridIndex:
         if self.reranker is None:
             return fused
         seen = self._candidates(query, fused, clauses)
-        return closer_look(fused, seen.places, self.reranker.gains(seen), self.reranker.of_fused)
+        of_fused, gains = self.reranker.gains(seen)
+        return closer_look(fused, seen.places, gains, of_fused)
 
     def candidates(self, query: str) -> "Candidates":
         """Return the candidates to be reranked for a query. The index must have an embedder."""
