@@ -63,7 +63,7 @@ _FLOOR = 68.0
 _STAND_IN_FLOOR = 60.0
 _KEPT_BACK = ("apibench", "toolalpaca")
 """Sets of train that no table learns from."""
-_SHIPPED_FLOOR = 0.5
+_SHIPPED_FLOOR = 1.5
 """Points of nDCG@10 that the shipped table adds to words on these, as a mean."""
 
 
