@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -176,6 +177,12 @@ def test_what_is_installed_is_loaded_once(tmp_path: Path):
     assert f"-encoder-1-{DIGEST}-table-" in run.stdout, run.stderr
 
 
-def test_its_distribution_carries_the_same_licence_and_notice():
-    for name in ("LICENSE", "NOTICE"):
-        assert (ROOT / "encoder" / name).read_bytes() == (ROOT / name).read_bytes()
+def test_its_distribution_carries_the_same_licence_and_the_notices_of_its_own_weights():
+    assert (ROOT / "encoder" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    whole, own = (path.read_text(encoding="utf-8") for path in (ROOT / "NOTICE", ROOT / "encoder" / "NOTICE"))
+    assert whole.startswith(own)
+    # Each notice that it leaves out is about files of Ullage that it does not carry.
+    left_out = [line for line in whole.removeprefix(own).splitlines() if line and not line.startswith(" ")]
+    files = [re.findall(r"ullage/[\w./]+", line) for line in left_out]
+    assert all(files), left_out
+    assert all((ROOT / "src" / one).is_file() and "weights" not in one for some in files for one in some)
