@@ -67,8 +67,10 @@ def _start_session(words: "list[str]") -> "StartSession | None":
     if flags is None or not _is_served():
         return None
     from . import __version__
+    from .client_command import read_client_rules
     from .start_cache import Situation, read_entry
 
+    flags["client_rules"] = read_client_rules()
     try:
         situation = Situation(flags, os.environ, os.getcwd(), flags.get("client"))
         entry = read_entry(situation, version=__version__)

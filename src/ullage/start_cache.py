@@ -87,7 +87,8 @@ class Situation:
         client: "str | None" = None,
     ) -> None:
         """Args:
-        flags: `config`, `include`, `store`, `model`, `mode` and `sample` as given on the command line.
+        flags: `config`, `include`, `store`, `model`, `mode` and `sample` as given on the command line, and the
+            `client_rules` of the client's.
         environment: the process's variables.
         folder: the working folder, absolute.
         client: the value of `--client`.
@@ -105,6 +106,8 @@ class Situation:
             flags.get("mode"),
             bool(flags.get("sample")),
         ]
+        if flags.get("client_rules"):
+            self.flags.append(flags["client_rules"])
 
     def for_client(self, client: "str | None") -> "Situation":
         """Return the same situation with another `--client`."""

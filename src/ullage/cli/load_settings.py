@@ -214,6 +214,7 @@ def _flags(arguments: argparse.Namespace) -> Flags:
         model=getattr(arguments, "model", None),
         mode=getattr(arguments, "mode", None),
         sample=getattr(arguments, "sample", False),
+        client_rules=getattr(arguments, "client_rules", None),
     )
 
 
@@ -227,6 +228,7 @@ def situation_of(arguments: argparse.Namespace) -> Situation | None:
         "model": flags.model,
         "mode": flags.mode,
         "sample": flags.sample,
+        "client_rules": flags.client_rules,
     }
     try:
         return Situation(said, os.environ, str(Path.cwd()), arguments.client)

@@ -23,6 +23,7 @@ from ullage import __version__
 from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.app.fill_start_cache import StartAnswers
 from ullage.app.provider_keys import names_on
+from ullage.client_command import read_client_rules
 from ullage.config import Loaded, Places, Settings, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.handover import Handover
@@ -138,6 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
     session: StartSession | None = getattr(arguments, "start_session", None)
     if session is not None and session.is_finished:
         return 0
+    arguments.client_rules = None if arguments.http else read_client_rules()
     loaded = read(arguments)
     show_telemetry(loaded.settings)
     again = partial(examine_settings, arguments)

@@ -28,6 +28,7 @@ from .entries import FILES as POLICY_FILES
 from .entries import sample_shop
 from .layers import ClientFile, Layer
 from .merge_layers import SAMPLE_SOURCE, combine
+from .permissions import Lists, Withheld, fold_server_name, permissions_of
 from .project_trust import PENDING_KEY, PendingFile, Unit
 from .read_files import Reading
 from .setting_definitions import CHOICES, GATEWAY, LEVEL, MONEY, RESULTS, STORE_KEYS, TELEMETRY, TEXT, Kind
@@ -81,6 +82,8 @@ class Flags:
     mode: str | None = None
     sample: bool = False
     """Whether to add the sample shop as a source `shop`."""
+    client_rules: Mapping[str, Sequence[str]] | None = None
+    """Rules about tools on the command line of the client, under `deny` and `ask`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +179,8 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
     files = list(reading.layers(_named_file(flags, environment), flags.include))
     # Last, so that a configured database precedes it, and one that is called `shop` replaces it.
     sample = [Layer(source=SAMPLE_SOURCE, databases={"shop": sample_shop()})] if flags.sample else []
-    layers = [*spoken, *files, *sample]
+    ruled = [] if flags.client_rules is None else [_client_rules_layer(flags.client_rules, files)]
+    layers = [*spoken, *ruled, *files, *sample]
     today = datetime.now(UTC).date()
     combined = combine(layers, store=reading.places.store, sample=reading.places.sample, today=today)
     unknown = _unknown_models(combined.settings, combined.why)
@@ -250,6 +254,25 @@ def _flag_layers(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer
             yield Layer(source=source, issues=(Issue(severity="error", message=message, key=key, options=options),))
         else:
             yield Layer(source=source, values={key: read})
+
+
+CLIENT_COMMAND = "the client's command line"
+_RENAMED = re.compile(r"-(?:claude|qwen)(?:-[0-9]+)?$")
+"""What `ullage install` adds to the name of a server where another one has its name."""
+
+
+def _client_rules_layer(rules: Mapping[str, Sequence[str]], files: Sequence[Layer]) -> Layer:
+    """Return the layer of rules that apply to one run of a client. It can only restrict."""
+    named = {name for layer in files for name in layer.servers if _RENAMED.search(name)}
+    permissions = permissions_of(Lists({"permissions": rules}), ())
+    called = {name: frozenset({fold_server_name(_RENAMED.sub("", name))}) for name in named}
+    return Layer(
+        source=CLIENT_COMMAND,
+        is_foreign=True,
+        is_project=True,
+        is_pending=True,
+        withheld=Withheld(called=called, permissions=permissions),
+    )
 
 
 def _parse_text_value(text: str, kind: Kind) -> object:
