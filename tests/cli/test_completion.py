@@ -66,6 +66,7 @@ OFFERED = [
     ("ullage install codex --scope ", ["all", "project", "user"]),
     ("ullage install codex --dry", ["--dry-run"]),
     ("ullage completion ", ["bash", "fish", "zsh"]),
+    ("ullage --vers", ["--version"]),
 ]
 
 
@@ -94,9 +95,22 @@ zpty -d shell
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not here")
-def test_zsh_lists_what_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("ullage install codex --scope ", ["all", "project", "user"]),
+        ("ullage --json uninstall claude", ["claude", "claude-desktop"]),
+        ("ullage --vers", ["--version"]),
+        ("ullage sca", ["scan"]),
+    ],
+)
+def test_zsh_lists_what_fits(line: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "_ullage").write_text(script("zsh", capsys), encoding="utf-8")
     (tmp_path / "ask.zsh").write_text(ASK_ZSH, encoding="utf-8")
-    asking = ["zsh", "-f", str(tmp_path / "ask.zsh"), str(tmp_path), "ullage install codex --scope "]
+    asking = ["zsh", "-f", str(tmp_path / "ask.zsh"), str(tmp_path), line]
     done = subprocess.run(asking, capture_output=True, text=True, check=True, timeout=60)
-    assert {"all", "project", "user"} <= set(re.findall(r"\w+", done.stdout))
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", " ", done.stdout)
+    # Zsh writes the only word that fits into the line, and lists several.
+    whole = f"{line.rpartition(' ')[0]} {offered[0]} " if len(offered) == 1 else ""
+    assert whole in shown
+    assert set(offered) <= set(re.findall(r"[\w-]+", shown.replace(line, "") + whole))

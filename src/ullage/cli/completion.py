@@ -16,6 +16,8 @@ from .output import emit, emit_json
 __all__ = ["arguments", "run"]
 
 SHELLS = ("bash", "zsh", "fish")
+_WHOLE_FLAGS = "--help --version --json"
+"""Flags before the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ _ullage() {{
     if [[ "$word" != -* ]]; then verb="$word"; break; fi
   done
   case "$verb" in
-    "") {_bash_words(" ".join((*commands, "--help", "--version", "--json")))} ;;
+    "") {_bash_words(" ".join((*commands, _WHOLE_FLAGS)))} ;;
 {chr(10).join(branches)}
   esac
 }}
@@ -138,13 +140,15 @@ _ullage() {{
   commands=(
 {listed}
   )
-  if (( CURRENT == 2 )); then
-    _describe -t commands 'ullage command' commands
+  local -i place=2
+  while (( place < CURRENT )) && [[ "$words[place]" == -* ]]; do (( place++ )); done
+  if (( CURRENT == place )); then
+    if [[ "$PREFIX" == -* ]]; then compadd -- {_WHOLE_FLAGS}; else _describe -t commands 'ullage command' commands; fi
     return
   fi
-  local verb="$words[2]"
-  shift words
-  (( CURRENT-- ))
+  local verb="$words[place]"
+  shift $(( place - 1 )) words
+  (( CURRENT -= place - 1 ))
   case "$verb" in
 {chr(10).join(branches)}
   esac
@@ -173,6 +177,7 @@ def _zsh_text(text: str) -> str:
 
 def _fish(commands: Mapping[str, _Command]) -> str:
     lines = ["# fish completion for ullage", "complete -c ullage -f"]
+    lines += [f"complete -c ullage -n __fish_use_subcommand -l {flag[2:]}" for flag in _WHOLE_FLAGS.split()]
     lines += [
         f"complete -c ullage -n __fish_use_subcommand -a {name} -d {_quote(one.help)}" for name, one in commands.items()
     ]
