@@ -14,6 +14,8 @@ import os
 import re
 import sys
 
+from .start_cache import as_table
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,9 +111,8 @@ def _permissions(value: str, folder: str) -> "dict[str, Any]":
         document = json.loads(value)
     except (OSError, ValueError, RecursionError):
         return {}
-    permissions = document.get("permissions") if isinstance(document, dict) else None
-    return permissions if isinstance(permissions, dict) else {}
+    return as_table(as_table(document).get("permissions"))
 
 
-def _names(value: object) -> "list[str]":
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+def _names(value: "Any") -> "list[str]":  # noqa: ANN401 - any JSON value
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]

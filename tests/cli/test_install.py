@@ -440,6 +440,58 @@ def test_a_server_named_by_an_agents_file_stays_in_gemini(work: Path):
     assert list(json.loads(path.read_text(encoding="utf-8"))["mcpServers"]) == ["fs", "git", "ullage"]
 
 
+@pytest.mark.requirement("U:access")
+@pytest.mark.parametrize(
+    "matcher",
+    [
+        "mcp__fs__.*",
+        "mcp__fs__(write|delete)_file",
+        "Write|mcp__(fs|git)__.+",
+        "mcp__[a-f]s__w",
+        ".*__write.*",
+        "^mcp__fs",
+    ],
+)
+def test_a_server_on_whose_tools_hooks_are_run_stays_in_claude_code(matcher: str, work: Path):
+    home = work.parent / "home"
+    (home / ".claude").mkdir(exist_ok=True)
+    hooks = {"PreToolUse": [{"matcher": matcher, "hooks": [{"type": "command", "command": "check"}]}]}
+    (home / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}), encoding="utf-8")
+    path = claude_file(work, fs={"command": "x"}, db={"command": "y"})
+    install("claude")
+    left = list(json.loads(path.read_text(encoding="utf-8"))["mcpServers"])
+    assert "fs" in left
+    # A class of characters is read as any text, which can only keep more.
+    assert ("db" in left) == (matcher[0] == "." or "[" in matcher)
+
+
+@pytest.mark.requirement("U:access")
+@pytest.mark.parametrize(
+    "matcher", ["*", "", ".*", "mcp__.*", "Write|Edit", "Bash(git.*)", "mcp__other__.*", "(", "[", 3]
+)
+def test_hooks_on_other_tools_or_on_all_keep_no_server_in_claude_code(matcher: object, work: Path):
+    home = work.parent / "home"
+    (home / ".claude").mkdir(exist_ok=True)
+    hooks = {"PreToolUse": [{"matcher": matcher, "hooks": []}, {"hooks": []}, 3], "Stop": "x"}
+    (home / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}), encoding="utf-8")
+    path = claude_file(work, fs={"command": "x"})
+    install("claude")
+    assert list(json.loads(path.read_text(encoding="utf-8"))["mcpServers"]) == ["ullage"]
+
+
+@pytest.mark.requirement("U:access")
+def test_a_server_that_a_profile_of_codex_changes_stays_there(work: Path, capsys: pytest.CaptureFixture[str]):
+    """Codex does not start with a profile that names a part of a server which is configured nowhere."""
+    folder = work.parent / "home" / ".codex"
+    folder.mkdir()
+    (folder / "config.toml").write_text('[mcp_servers.fs]\ncommand = "x"\n[mcp_servers.db]\ncommand = "y"\n', "utf-8")
+    (folder / "ci.config.toml").write_text('model = "gpt-4"\n[mcp_servers.fs]\ndisabled_tools = ["w"]\n', "utf-8")
+    install("codex")
+    assert list(tomllib.loads((folder / "config.toml").read_text("utf-8"))["mcp_servers"]) == ["fs", "ullage"]
+    assert "fs: it needs codex for the settings of single profiles" in capsys.readouterr().out
+    assert "model" not in own(work)["clients"]["codex"]
+
+
 def project_file(work: Path, **servers: object) -> Path:
     path = work / ".mcp.json"
     path.write_text(json.dumps({"mcpServers": servers}, indent=2), encoding="utf-8")

@@ -19,8 +19,8 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads command lines on Linux"),
 ]
 
-BANK = scripted(tool("echo", "Says a text again."), tool("drop"), tool("give"), tool("wipe"))
-DENIED, ASKED = "mcp__bank__drop", "mcp__bank__give"
+BANK = scripted(tool("echo"), tool("seen"), tool("listening"))
+DENIED, ASKED = "mcp__bank__seen", "mcp__bank__echo"
 
 
 def test_settings_and_names_are_read_from_a_command_line(tmp_path: Path):
@@ -52,7 +52,7 @@ def start_by(client: str, work: Path, *flags: str, listing: bool = False) -> sub
     program.chmod(0o755)
     calls = [
         ask(name, "tools/call", {"name": "call_tool_write", "arguments": {"tool_name": name, "parameters": {}}})
-        for name in ("bank__drop", "bank__give", "bank__wipe")
+        for name in ("bank__seen", "bank__echo", "bank__listening")
     ]
     messages = HANDSHAKE if listing else (ask(0, "initialize", CLIENT), INITIALIZED, *calls)
     said = "".join(json.dumps(one) + "\n" for one in messages).encode()
@@ -73,19 +73,18 @@ def outcomes(run: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
 def test_tools_that_a_run_of_claude_code_excludes_stay_excluded(work: Path):
     write_toml(users_file(work.parent), '[gateway]\nmode = "search"\n', bank=BANK)
     (work / "ci.json").write_text(json.dumps({"permissions": {"deny": [DENIED], "ask": [ASKED]}}), encoding="utf-8")
-    assert outcomes(start_by("claude", work)) == {"drop": "ok", "give": "ok", "wipe": "ok"}
-    ruled = outcomes(start_by("claude", work, "--settings", "ci.json", "--disallowedTools", "mcp__bank__wipe"))
-    assert ruled["drop"] == ruled["wipe"] != "ok"
-    assert ruled["give"] not in ("ok", ruled["drop"])
-    assert outcomes(start_by("qwen", work, "--exclude-tools", "mcp__bank__wipe"))["wipe"] == ruled["wipe"]
-    assert outcomes(start_by("other", work, "--settings", "ci.json"))["drop"] == "ok"
+    assert outcomes(start_by("claude", work)) == {"seen": "ok", "echo": "ok", "listening": "ok"}
+    flags = ("--settings", "ci.json", "--disallowedTools", "mcp__bank__listening")
+    assert outcomes(start_by("claude", work, *flags)) == {"seen": "DENIED", "echo": "DENIED", "listening": "DENIED"}
+    assert outcomes(start_by("qwen", work, "--exclude-tools", "mcp__bank__echo"))["echo"] == "DENIED"
+    assert outcomes(start_by("other", work, *flags)) == {"seen": "ok", "echo": "ok", "listening": "ok"}
 
 
 def test_a_server_that_install_gave_another_name_is_ruled_under_its_own(work: Path):
     write_toml(users_file(work.parent), '[gateway]\nmode = "direct"\n', **{"bank-claude": BANK})
     text = start_by("claude", work, "--disallowedTools", DENIED, listing=True).stdout.decode()
-    assert "bank-claude__wipe" in text
-    assert "bank-claude__drop" not in text
+    assert "bank-claude__echo" in text
+    assert "bank-claude__seen" not in text
 
 
 def test_the_first_answers_of_such_a_run_are_its_own(work: Path):
@@ -96,6 +95,6 @@ def test_the_first_answers_of_such_a_run_are_its_own(work: Path):
     def listed(*flags: str) -> bytes:
         return start_by("claude", work, *flags, listing=True).stdout
 
-    assert b"bank__drop" in listed()
-    assert b"bank__drop" not in listed("--disallowedTools", DENIED)
-    assert b"bank__wipe" in listed("--disallowedTools", DENIED)
+    assert b"bank__seen" in listed()
+    assert b"bank__seen" not in listed("--disallowedTools", DENIED)
+    assert b"bank__echo" in listed("--disallowedTools", DENIED)

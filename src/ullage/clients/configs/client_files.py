@@ -267,8 +267,10 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
         files=tuple(file for file, _ in documents),
         candidates=candidates,
         servers=tuple(_mark_shadowed(_apply_all(program, one, rules) for one in servers)),
-        model=_find_model(program, [document for _, document in documents]),
-        users_model=_find_model(program, [document for file, document in documents if file.scope != "project"]),
+        model=_find_model(program, [document for file, document in documents if not file.is_optional]),
+        users_model=_find_model(
+            program, [document for file, document in documents if file.scope != "project" and not file.is_optional]
+        ),
         defers_tools=_is_deferral_on(program, [one for _, one in documents], around),
         problems=tuple(problems),
         documents={file.path: document for file, document in documents},
@@ -338,7 +340,8 @@ def _with_folders(files: Iterable[ConfigFile]) -> Iterator[ConfigFile]:
             yield from (replace(file, path=str(path), is_folder=False) for path in sorted(agents))
         else:
             with contextlib.suppress(OSError):
-                names = sorted(one.name for one in os.scandir(file.path) if one.name.endswith(f".{file.format}"))
+                ending = file.ending or f".{file.format}"
+                names = sorted(one.name for one in os.scandir(file.path) if one.name.endswith(ending))
                 for name in names:
                     yield replace(file, path=str(Path(file.path) / name), is_folder=False)
 

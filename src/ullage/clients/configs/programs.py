@@ -76,6 +76,10 @@ class FileRules:
     policies: tuple[PolicyRule, ...] = ()
     agents: tuple[str, ...] = ()
     """Rules that restrict tools for single agents of the program only."""
+    hooks: tuple[str, ...] = ()
+    """Patterns of the tools for which the program runs commands of the user, which may refuse a call."""
+    layered: frozenset[str] = frozenset()
+    """Servers of which the file changes settings in some runs only, folded."""
 
 
 def fold_name(name: str) -> str:
@@ -139,6 +143,10 @@ def apply_rules(
         # A rule for all tools holds for those of Ullage as it held for the server's.
         if tools_named_by((rule for rule in one.agents if rule.strip("*")), prefixes, wholes):
             unresolved = _join(unresolved, ("the rules of single agents",))
+        if tools_named_by(one.hooks, prefixes, wholes):
+            unresolved = _join(unresolved, ("the hooks on its tools",))
+        if folded in one.layered:
+            unresolved = _join(unresolved, ("the settings of single profiles",))
         own = ToolRules(
             only=own.only,
             deny=_join(own.deny, tools_named_by(one.deny, prefixes, wholes)),
@@ -350,6 +358,50 @@ def _agent_rules(document: object) -> FileRules:
     return FileRules(agents=tuple(rules))
 
 
+_OWN_TOOLS = (
+    ("mcp__ullage__call_tool", "mcp__ullage__call_tool_write"),
+    ("mcp_ullage_call_tool", "mcp_ullage_call_tool_write"),
+)
+"""As Claude Code and Qwen Code name them, and as Gemini CLI does."""
+_MOST_MATCHERS = 200
+
+
+def _hook_patterns(document: object) -> tuple[str, ...]:
+    """Return the patterns of MCP tools that the matchers of hooks name, which are regular expressions.
+
+    A matcher that holds for Ullage's tools as well needs nothing: the hook is run for them. Text that a regular
+    expression leaves open is a star, so that no tool is missed.
+    """
+    found = dict[str, None]()
+    for _, entries in _items(value_at(document, ("hooks",))):
+        for entry in cast("list[object]", entries) if isinstance(entries, list) else []:
+            matcher = value_at(entry, ("matcher",))
+            for pattern in _expand_matcher(matcher) if isinstance(matcher, str) else ():
+                is_named = "mcp" in pattern or (pattern.startswith("*") and "__" in pattern)
+                is_run = any(all(fnmatchcase(one, f"{pattern}*") for one in tools) for tools in _OWN_TOOLS)
+                if is_named and not is_run:
+                    found[pattern] = None
+    return tuple(found)
+
+
+def _expand_matcher(matcher: str) -> Iterator[str]:
+    """Yield the alternatives of a regular expression as patterns with stars, up to a number of them."""
+    waiting = [matcher]
+    for _ in range(_MOST_MATCHERS):
+        if not waiting:
+            return
+        one = waiting.pop()
+        group = re.search(r"\((?:\?:)?([^()]*)\)[*+?]?", one)
+        if group is not None:
+            waiting += [f"{one[: group.start()]}{part}{one[group.end() :]}" for part in group[1].split("|")]
+        elif "|" in one:
+            waiting += one.split("|")
+        else:
+            # A class of characters or an escaped letter, with or without a quantifier.
+            opened = re.sub(r"(?:\[[^\]]*\]|\\[a-zA-Z]|\.)(?:[*+?]|\{[^}]*\})?", "*", one)
+            yield re.sub(r"\*+", "*", re.sub(r"\\(.)", r"\1", opened.strip("^$")))
+
+
 def _claude_code_files(around: Surroundings) -> Iterator[ConfigFile]:
     managed = around.system_folder("claude-code", "ClaudeCode", "ClaudeCode")
     if around.platform == "win32":
@@ -384,6 +436,7 @@ def _claude_code_rules(document: object, file: ConfigFile, around: Surroundings)
         allow=_mcp_rules(_names_at(document, "permissions", "allow")),
         off=_fold_all(off),
         declined=_fold_all(declined),
+        hooks=_hook_patterns(document),
     )
 
 
@@ -586,6 +639,14 @@ def _codex_files(around: Surroundings) -> Iterator[ConfigFile]:
     own = around.from_variable("CODEX_HOME", ".codex")
     yield _user_file(around.join(own, "config.toml"), _CODEX_TABLE, format="toml", is_main=True)
     yield from around.in_projects(".codex", "config.toml", tables=_CODEX_TABLE, format="toml", is_main=True)
+    yield _user_file(own, format="toml", is_folder=True, ending=".config.toml", is_optional=True)
+
+
+def _codex_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    """Read the files of profiles. A part of a server in one of them cannot be read without the server's command, and
+    Codex does not start then."""
+    changed = (name for name, _ in _items(value_at(document, _CODEX_TABLE[0])))
+    return FileRules(layered=_fold_all(changed) if file.is_optional else frozenset())
 
 
 _CODEX_UNASKED = ("approve", "auto")
@@ -665,6 +726,7 @@ _CODEX = Program(
     list_command=("codex", "mcp", "list", "--json"),
     models=(("profiles", "{profile}", "model"), ("model",)),
     usual_model="gpt-5.3-codex",
+    read_rules=_codex_rules,
     finish_entry=_finish_codex_entry,
 )
 
@@ -740,6 +802,7 @@ def _gemini_rules(document: object, file: ConfigFile, around: Surroundings) -> F
         allow=(*_names_at(document, "tools", "allowed"), *_mcp_rules(_names_at(document, "permissions", "allow"))),
         off=_fold_all((*_names_at(document, "mcp", "excluded"), *_names_at(document, "excludeMCPServers"))),
         on=lists[0].intersection(*lists) if lists else None,
+        hooks=_hook_patterns(document),
     )
 
 

@@ -140,6 +140,10 @@ class ConfigFile:
     """Whether the program itself writes new servers of this scope here."""
     is_folder: bool = False
     """Whether this is a folder, of which every file of this format is read."""
+    ending: str = ""
+    """What the names of a folder's files end with; by default, their format."""
+    is_optional: bool = False
+    """Whether the program reads the file in some runs only, over its others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
