@@ -5,6 +5,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,24 @@ def test_uninstall_at_the_same_time_as_another_leaves_nothing_behind(work: Path,
 
     monkeypatch.setattr(uninstall, "read_bytes", read_before_another)
     assert main(["uninstall", "gemini"]) == 0
+    assert not users_file(work.parent).exists()
+
+
+@pytest.mark.parametrize("order", list(permutations(["claude", "gemini", "codex"])))
+def test_a_shared_server_goes_with_the_last_program_that_uses_it(work: Path, order: tuple[str, ...]):
+    shared = {"command": "x"}
+    claude_file(work, fs=shared, git={"command": "y"})
+    gemini_file(work, fs=shared)
+    codex = work.parent / "home" / ".codex" / "config.toml"
+    codex.parent.mkdir()
+    codex.write_text('[mcp_servers.fs]\ncommand = "x"\n[mcp_servers.git]\ncommand = "y"\n', encoding="utf-8")
+    for program in ("claude", "gemini", "codex"):
+        install(program)
+    assert list(own(work)["servers"]) == ["fs", "git"]
+    assert main(["uninstall", order[0]]) == 0
+    assert main(["uninstall", order[1]]) == 0
+    assert list(own(work)["servers"]) == (["fs"] if order[2] == "gemini" else ["fs", "git"])
+    assert main(["uninstall", order[2]]) == 0
     assert not users_file(work.parent).exists()
 
 
@@ -488,7 +507,7 @@ def test_a_server_that_a_profile_of_codex_changes_stays_there(work: Path, capsys
     (folder / "ci.config.toml").write_text('model = "gpt-4"\n[mcp_servers.fs]\ndisabled_tools = ["w"]\n', "utf-8")
     install("codex")
     assert list(tomllib.loads((folder / "config.toml").read_text("utf-8"))["mcp_servers"]) == ["fs", "ullage"]
-    assert "fs: it needs codex for the settings of single profiles" in capsys.readouterr().out
+    assert "fs: it needs Codex for the settings of single profiles" in capsys.readouterr().out
     assert "model" not in own(work)["clients"]["codex"]
 
 

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, cast
 
 from ullage.clients.configs import (
+    PROGRAMS,
     ClientConfig,
     ConfigFile,
     Edit,
@@ -409,9 +410,9 @@ def _reason_to_stay(
     elif entry.disabled:
         found = "it is switched off", "disabled"
     elif entry.unresolved:
-        found = f"it needs {entry.program} for {', '.join(entry.unresolved)}", "unresolved"
+        found = f"it needs {PROGRAMS[entry.program].title} for {', '.join(entry.unresolved)}", "unresolved"
     elif entry.signs_in:
-        found = f"{entry.program} signs in to it, which Ullage cannot do yet", "sign-in"
+        found = f"{PROGRAMS[entry.program].title} signs in to it, which Ullage cannot do yet", "sign-in"
     elif entry.name in needs_sign_in:
         found = "it needs a sign-in, which Ullage cannot do yet", "sign-in"
     elif (fault := server_fault(_clean(entry.name), server_table(entry))) is not None:

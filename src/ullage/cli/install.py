@@ -285,7 +285,11 @@ def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places, scan: C
             said = f"{plain(one.name)} is moved, but did not start: {short_reason(one)}"
             emit(f"  {yellow('note')}  {cut(said, max(screen() - 8, 40))}")
     if scan is not None and scan.now is not None and scan.with_ullage is not None:
-        emit(f"  {bold(f'{scan.now:,}')} tokens in every request now, {bold(f'{scan.with_ullage:,}')} with Ullage")
+        more = scan.with_ullage - scan.now
+        added = f": {more:,} more" if more > 0 else ""
+        emit(
+            f"  {bold(f'{scan.now:,}')} tokens in every request now, {bold(f'{scan.with_ullage:,}')} with Ullage{added}"
+        )
 
 
 def _print_result(plan: InstallPlan, report: Mapping[str, Json]) -> None:

@@ -53,10 +53,10 @@ def _table(scans: Sequence[ClientScan]) -> Iterator[str]:
 def _row(scan: ClientScan) -> tuple[str, str, str, str]:
     servers = [one for one in scan.servers if one.state not in ("pending", "disabled")]
     counted = sum(one.state == "counted" for one in servers)
-    tokens = scan.without if scan.is_installed else scan.now
-    said = "Ullage is installed" if scan.is_installed else "without Ullage"
-    if tokens is not None and scan.is_installed:
-        said = "before Ullage, now installed"
+    tokens = scan.now
+    said = "without Ullage"
+    if scan.is_installed:
+        said = "Ullage is installed" if scan.without is None else f"with Ullage, {scan.without:,} without it"
     if tokens is not None and counted < len(servers):
         said += f" ({counted} of {len(servers)} counted)"
     return scan.config.program.title, f"{len(servers)}", "not known" if tokens is None else f"{tokens:,}", said

@@ -18,8 +18,10 @@ from ullage.clients.configs import (
     edit_content,
     parse_config,
     read_bytes,
+    read_names,
     remove_file,
     replace_file,
+    value_at,
 )
 from ullage.config import Places
 from ullage.errors import UnknownResource
@@ -94,7 +96,7 @@ def _clean_own_file(record: ChangeRecord, undo: UndoFolder) -> None:
 def _try_to_clean(record: ChangeRecord, undo: UndoFolder) -> None:
     current = read_bytes(record.file)
     if current is not None:
-        content = record.before if current == record.after else _without_program(record, current)
+        content = record.before if current == record.after else _without_program(record, current, undo)
         if content is None:
             remove_file(record.file, current)
         else:
@@ -102,8 +104,17 @@ def _try_to_clean(record: ChangeRecord, undo: UndoFolder) -> None:
     undo.forget(record)
 
 
-def _without_program(record: ChangeRecord, current: bytes) -> bytes | None:
-    """Return the user's file without what only this program used; None if nothing else is left."""
+def _without_program(record: ChangeRecord, current: bytes, undo: UndoFolder) -> bytes | None:
+    """Return the user's file without what only this program used; None if nothing else is left.
+
+    A server that stays for another program is handed over to it, and goes when that one is uninstalled.
+    """
     own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
+    others = [one for one in undo.records() if one.file == record.file and one.program != record.program]
+    for path in (one for one in record.added if one[0] == "servers"):
+        members = {one.program: value_at(own, ("groups", one.program, "servers")) for one in others}
+        heir = next((one for one in others if path[1] in read_names(members[one.program])), None)
+        if heir is not None:
+            undo.hand_over((path,), heir)
     content = edit_content(current, "toml", plan_uninstall(record.program, own, record.added))
     return content if content.strip() else None

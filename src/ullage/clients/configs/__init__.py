@@ -30,6 +30,7 @@ from .server_entries import (
     Scope,
     ServerEntry,
     ToolRules,
+    read_names,
     value_at,
 )
 from .undo_changes import ChangeRecord, UndoFolder, Undone, edit_content, undo_change
@@ -66,6 +67,7 @@ __all__ = [
     "read_bytes",
     "read_client",
     "read_clients",
+    "read_names",
     "remove_file",
     "replace_file",
     "undo_change",

@@ -226,6 +226,19 @@ class UndoFolder:
             if all(_says_same(value_at(after, path), value_at(now, path)) for path in places):
                 replace_file(str(name), old, _dump(replace(known, after=current)))
 
+    def hand_over(self, places: Sequence[KeyPath], record: ChangeRecord) -> None:
+        """Add places that another program's change added to a record, so that its undo removes them.
+
+        Raises:
+            OSError: The record cannot be written.
+        """
+        with hold_lock(self.path / "lock"):
+            name = self._name(record.program, record.file)
+            known, old = self._load(name), read_bytes(str(name))
+            if known is not None:
+                added = tuple(dict.fromkeys((*known.added, *places)))
+                replace_file(str(name), old, _dump(replace(known, added=added)))
+
     def forget(self, record: ChangeRecord) -> None:
         """Delete a record whose change was taken back by other means."""
         with contextlib.suppress(FileNotFoundError):

@@ -470,7 +470,7 @@ def _command(server: Server, environment: Mapping[str, str], secrets: tuple[str,
 
 
 def _missing_place(server: Server, shown: str, place: Path) -> SourceFailed:
-    why = "is no program that may be run" if place.exists() else "does not exist: there is no file of that name"
+    why = "is no program that may be run" if place.exists() else "does not exist"
     return _missing(server, f"`{shown}` {why}", "mend its `command` in the settings, or make the file executable")
 
 
