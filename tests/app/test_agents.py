@@ -14,8 +14,8 @@ from ullage.agent import ContextStatus, End
 from ullage.config import Flags, load
 from ullage.errors import InvalidArguments
 from ullage.ledger import read_entries
+from ullage.processes import user_name
 from ullage.store import Database
-from ullage.wire import user_name
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 

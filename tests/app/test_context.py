@@ -12,8 +12,8 @@ from ullage.app.build_context import open_ledger
 from ullage.errors import InvalidArguments
 from ullage.ledger import Entry, read_entries, usage_report
 from ullage.models import Usage
+from ullage.processes import user_name
 from ullage.store import Database
-from ullage.wire import user_name
 
 pytestmark = pytest.mark.anyio
 

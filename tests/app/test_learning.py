@@ -12,8 +12,8 @@ from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.app.open_store import forget_learnt
 from ullage.config import Flags, Loaded
 from ullage.gateway import StoredUses
+from ullage.processes import user_name
 from ullage.tool import Call, Caller, Reply
-from ullage.wire import user_name
 from upstreams import scripted, tool, write_toml
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:hybrid")]

@@ -5,8 +5,8 @@ import pytest
 
 from approving import main
 from ullage.gateway import StoredUses
+from ullage.processes import user_name
 from ullage.store import Database
-from ullage.wire import user_name
 from upstreams import users_file, write_toml
 
 NOW = 4e9

@@ -128,7 +128,7 @@ async def test_a_missing_command_is_named_and_its_arguments_are_not():
 
 @pytest.mark.parametrize("command", ["/no/such/place", "./no-such-place"])
 async def test_a_place_where_there_is_no_file_is_said_to_be_none(command: str):
-    with pytest.raises(SourceFailed, match=f"`{command}` does not exist: there is no file") as caught:
+    with pytest.raises(SourceFailed, match=f"`{command}` does not exist") as caught:
         async with open_pipe(Server(name="one", transport="stdio", command=command), ENVIRONMENT, Heard()):
             pass
     assert "PATH" not in str(caught.value.wire())

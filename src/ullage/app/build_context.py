@@ -132,7 +132,7 @@ class Context(Unbound):
         recorder = open_ledger(ledger)
         if caller is None and (recorder is not None or isinstance(summarizer, str)):
             # Imported late: it takes time, and only records need the name.
-            from ullage.wire import user_name
+            from ullage.processes import user_name
 
             name = uuid.uuid4().hex[:16] if opened is None else opened.id
             caller = Caller(principal=user_name(), session=name, client=client, model=model)

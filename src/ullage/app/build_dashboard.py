@@ -27,6 +27,7 @@ from ullage.errors import InvalidArguments, UllageError, Unavailable
 from ullage.gateway import Entry, Missing, View, difference_lines, tool_of
 from ullage.gateway.poison import find_flags, flag_line
 from ullage.models import Price, price_of
+from ullage.processes import user_name
 from ullage.tool import Caller, Json, Tool
 from ullage.web import (
     CODES_PATH,
@@ -36,7 +37,7 @@ from ullage.web import (
     SignIns,
     UsageFigures,
 )
-from ullage.wire import Address, Health, Tokens, user_name
+from ullage.wire import Address, Health, Tokens
 from ullage.wire.serve.http_auth import bracketed
 
 from .build_gateway import Gateway, tokens_of

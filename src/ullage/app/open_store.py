@@ -34,10 +34,11 @@ from ullage.gateway import (
     trust_command,
 )
 from ullage.ledger import AuditEvent, AuditKind, store_audit
+from ullage.processes import user_name
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.tool import Json
-from ullage.wire import ChildEnvironment, user_name
+from ullage.wire import ChildEnvironment
 
 __all__ = [
     "DefinitionReport",

@@ -10,9 +10,9 @@ from pathlib import Path
 from ullage.config import Flags, load
 from ullage.ledger import Group, Line, Report, Spent, read_entries, usage_report, used_tools
 from ullage.models import ModelTable, Price, price_of
+from ullage.processes import user_name
 from ullage.store import Database
 from ullage.tool import Json
-from ullage.wire import user_name
 
 from .count_text import meter
 from .import_logs import Imported, import_logs

@@ -142,7 +142,7 @@ def record(let_go: LetGo, done: Written, config: Path | None) -> None:
     """Record the compaction in the ledger of the settings, under the session and the program that it is from."""
     # Imported late, so that a dry run does not wait for it.
     from ullage.app.build_context import open_ledger
-    from ullage.wire import user_name
+    from ullage.processes import user_name
 
     conversation = let_go.weighed.conversation
     recorder = open_ledger(True, config=config)

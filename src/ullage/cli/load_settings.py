@@ -27,9 +27,9 @@ from ullage.errors import UllageError, UnknownResource, UnreadableFile
 from ullage.gateway import Server
 from ullage.invisible_characters import escape_invisible
 from ullage.ledger import SpendOnly
+from ullage.processes import user_name
 from ullage.start_cache import Situation
 from ullage.tool import Caller
-from ullage.wire import user_name
 
 from .output import LineFormatter, bold, plain, say
 

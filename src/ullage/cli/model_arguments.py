@@ -16,8 +16,8 @@ from ullage.context import Summarizer
 from ullage.delegate import Ask, RouteRequest, route
 from ullage.errors import InvalidArguments
 from ullage.messages import Message, Text
+from ullage.processes import user_name
 from ullage.tool import Caller
-from ullage.wire import user_name
 
 from .input_files import read_piped
 from .output import say

@@ -17,6 +17,7 @@ import anyio
 
 from ullage.config import Loaded
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
+from ullage.processes import user_name
 from ullage.sql import (
     DIALECTS,
     SAMPLE,
@@ -32,7 +33,6 @@ from ullage.sql import (
 )
 from ullage.table import Cell, clean, clean_row, dump_value, records_json
 from ullage.tool import Asked, Caller, Json
-from ullage.wire import user_name
 
 from .input_files import read_piped
 from .load_settings import add_flags, log_to_stderr, read, say

@@ -16,7 +16,6 @@ from .serve import (
     serve_http,
     serve_stdio,
     single,
-    user_name,
 )
 from .supervise import Health, Host, Supervised
 from .upstream import ChildEnvironment, Upstream, WithheldVariables, open_upstream, redacted, secrets_of
@@ -48,5 +47,4 @@ __all__ = [
     "serve_http",
     "serve_stdio",
     "single",
-    "user_name",
 ]

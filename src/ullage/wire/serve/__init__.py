@@ -3,7 +3,7 @@
 from .http_auth import TOKENS_VARIABLE, Address, Tokens, listen
 from .http_auth import Page as Page
 from .http_entry import http_app, serve_http
-from .request_handlers import Identity, Presentation, Profile, Profiles, Shutdown, single, user_name
+from .request_handlers import Identity, Presentation, Profile, Profiles, Shutdown, single
 from .stdio import serve_stdio
 
 __all__ = [
@@ -21,5 +21,4 @@ __all__ = [
     "serve_http",
     "serve_stdio",
     "single",
-    "user_name",
 ]

@@ -35,6 +35,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ullage.errors import Denied, UllageError, Unavailable
 from ullage.gateway import shutting_down
 from ullage.ledger import AuditEvent
+from ullage.processes import user_name
 from ullage.tool import ANONYMOUS, Caller
 
 from .client_request import Request as ClientRequest
@@ -47,7 +48,6 @@ from .request_handlers import (
     Shutdown,
     WhoCalls,
     finish_requests,
-    user_name,
 )
 from .sdk_server import TooLargeRequest, build_server, held_result, hold_large_request, send_large
 

@@ -15,7 +15,6 @@ On shutdown, open requests may finish within the grace; the others are answered 
 This is a guess, and marked as one wherever it is used. The clock is passed in.
 """
 
-import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -78,7 +77,6 @@ __all__ = [
     "era_name",
     "finish_requests",
     "single",
-    "user_name",
 ]
 
 _ANSWER_SECONDS = 1.0
@@ -516,20 +514,6 @@ def era_name(*, is_modern: bool) -> Era:
 def _refuse_cursor(request: Request) -> None:
     if request.params.get("cursor") is not None:
         raise refusal(InvalidArguments("there is one page, and it has no cursor"), modern=True)
-
-
-def user_name() -> str:
-    """Return the operating system's user name of this process; a number where it has none, as in many containers."""
-    # Like `getpass.getuser`, whose import would add some milliseconds to every start.
-    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        if name := os.environ.get(variable):
-            return name
-    try:
-        import pwd
-
-        return pwd.getpwuid(os.getuid()).pw_name
-    except (ImportError, KeyError, OSError):
-        return str(os.getuid())
 
 
 def envelope_of(profile: "Profile") -> Envelope:

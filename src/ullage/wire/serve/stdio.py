@@ -25,6 +25,7 @@ import anyio.to_thread
 from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.gateway import shutting_down
 from ullage.handover import Handover, digest_of_tools
+from ullage.processes import user_name
 from ullage.start_session import claim_input, claim_output
 from ullage.tool import Caller, Change, ClientDeclaration, JsonObject
 
@@ -69,7 +70,6 @@ from .request_handlers import (
     envelope_of,
     era_name,
     finish_requests,
-    user_name,
 )
 from .standard_streams import Input, Output, read_message
 
