@@ -31,11 +31,12 @@ from ullage.config import Flags, Places, load
 from ullage.errors import Denied, UllageError, Unavailable, UnknownResource
 from ullage.ledger import Entry, read_entries
 from ullage.models import Usage
+from ullage.processes import user_name
 from ullage.store import Database
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Json
 from ullage.web import Dashboard, SignIns, UsageFigures, Viewer
-from ullage.wire import Address, Identity, Profile, Tokens, http_app, single, user_name
+from ullage.wire import Address, Identity, Profile, Tokens, http_app, single
 from upstreams import WIRE, scripted, settle_in, tool, users_file, write_toml
 
 pytestmark = pytest.mark.requirement("U:dashboard")

@@ -33,7 +33,8 @@ class Database:
         self._known = known
         self._patience = patience
         self._turn = threading.Lock()
-        self._limiter = anyio.CapacityLimiter(CONNECTIONS)
+        self._limiter: anyio.CapacityLimiter | None = None
+        """Created on first use: it loads asyncio, which most commands do without."""
         self.problem: str | None = None
         """Why nothing can be written, for display; None if writing is possible."""
 
@@ -90,6 +91,8 @@ class Database:
 
     async def aside(self, work: Callable[[], Result]) -> Result:
         """Run blocking work that reads or writes in one of a few threads, off the event loop."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(CONNECTIONS)
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
     def close(self) -> None:
