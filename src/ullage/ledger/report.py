@@ -543,15 +543,24 @@ def _line(
     dollars: Decimal | None,
     *,
     models: dict[str, Spent],
-    only_model: str | None = None,
+    spent: Spent | None = None,
     **named: Any,  # noqa: ANN401 - fields of `Line`
 ) -> Line:
-    """Return a line. `only_model` is the model of all of its calls, if there is one and `models` has none."""
-    others, spent = KINDS[:-1], _spent(figure)
+    """Return a line.
+
+    Args:
+        key: What it is about.
+        figure: Its sums.
+        dollars: What its saved tokens cost.
+        models: What each model's calls spent.
+        spent: What all calls spent; None to take it from `figure`.
+        named: Fields of `Line`.
+    """
+    others, spent = KINDS[:-1], spent or _spent(figure)
     return Line(
         key=key,
         spent=spent,
-        models=models if only_model is None else {only_model: spent},
+        models=models,
         saved=Saved(
             **{kind: int(figure(kind, "saved")) for kind in others},
             unmeasured=int(sum([figure(kind, "unmeasured") for kind in others])),
@@ -624,6 +633,10 @@ _SESSION_FIGURES = (
 """What the line of a session shows. One row with a column for each is read in a third of the time that one row for each
 kind takes."""
 _SESSION_PLACES = {figure: place for place, figure in enumerate(_SESSION_FIGURES)}
+_SAVED_PLACES = tuple((kind, _SESSION_PLACES[kind, "saved"]) for kind in KINDS[:-1])
+_MODEL_PLACE = _SESSION_PLACES["model", "entries"]
+"""Where the figures of `_OF_MODEL` begin."""
+_NOT_BIGINT = ("milliseconds", "picodollars", "missed_picodollars")
 _BY_MODEL = dict[str, Sequence[float]]
 """The sums of `_OF_MODEL` by model."""
 
@@ -650,9 +663,14 @@ def _session_lines(connection: Connection, asked: _Asked, prices: Prices) -> tup
     where = f" WHERE {' AND '.join(conditions) or '1 = 1'}"
     who = "" if asked.principal is None else " WHERE p.principal = :principal"
     values |= {} if asked.principal is None else {"principal": asked.principal}
+    sums_of = (
+        (measure, f"SUM(CASE kind WHEN {KINDS.index(kind)} THEN {measure} ELSE 0 END)")
+        for kind, measure in _SESSION_FIGURES
+    )
+    # PostgreSQL adds up whole numbers as numerics, which take far longer to read. Money may need their range.
     figures = ", ".join(
-        f"SUM(CASE kind WHEN {KINDS.index(kind)} THEN {measure} ELSE 0 END) AS f{place}"
-        for place, (kind, measure) in enumerate(_SESSION_FIGURES)
+        f"{whole if measure in _NOT_BIGINT else f'CAST({whole} AS BIGINT)'} AS f{place}"
+        for place, (measure, whole) in enumerate(sums_of)
     )
     called = f"CASE WHEN kind = {_MODEL} THEN model END"
     inner = (
@@ -684,10 +702,9 @@ def _session_lines(connection: Connection, asked: _Asked, prices: Prices) -> tup
         for session, model, *sums in parts:
             if model in names:
                 several.setdefault(session, {})[names[model]] = sums
-    place = _SESSION_PLACES["model", "entries"]
     rows = list[_SessionRow]()
     for number, one, other, name, client, project, first, last, *sums in found:
-        own: _BY_MODEL = {names[one]: sums[place:]} if one in names else {}
+        own: _BY_MODEL = {names[one]: sums[_MODEL_PLACE:]} if one in names else {}
         models = own if one == other else several.get(number, {})
         rows.append(_SessionRow(name, client, project, first, last, sums, models))
     inputs = ((client, model, sums[_OF_MODEL.index("input")]) for client, _, model, *sums in by_client)
@@ -714,10 +731,17 @@ def _add_by_model(parts: Iterable[_BY_MODEL]) -> _BY_MODEL:
 
 
 def _spent_by_model(models: _BY_MODEL) -> dict[str, Spent]:
-    return {
-        model: _spent(lambda _, measure, sums=sums: sums[_OF_MODEL.index(measure)])
-        for model, sums in sorted(models.items())
-    }
+    return {model: _spent_of(sums) for model, sums in sorted(models.items())}
+
+
+def _spent_of(sums: Sequence[float]) -> Spent:
+    """Return what the sums of `_OF_MODEL` say."""
+    calls, milliseconds, *others = sums
+    return Spent(
+        calls=int(calls),
+        milliseconds=float(milliseconds),
+        **dict(zip(_OF_SPENT, map(int, others), strict=True)),
+    )
 
 
 def _session_line(key: str, rows: Sequence[_SessionRow], pricing: _Pricing) -> Line:
@@ -730,21 +754,20 @@ def _session_line(key: str, rows: Sequence[_SessionRow], pricing: _Pricing) -> L
     for row in rows:
         by_client.setdefault(row.client, []).append(row)
     dollars: Decimal | None = None
-    for kind in KINDS[:-1]:
-        place = _SESSION_PLACES[kind, "saved"]
+    for kind, place in _SAVED_PLACES:
         for client, of_client in by_client.items():
             if saved := int(sum([row.figures[place] for row in of_client])):
                 value = pricing.dollars(kind, None, client, saved)
                 dollars = value if dollars is None else dollars + (value or 0)
     models = rows[0].models if len(rows) == 1 else _add_by_model(row.models for row in rows)
-    calls = figures[_SESSION_PLACES["model", "entries"]]
+    calls, spent = figures[_MODEL_PLACE], _spent_of(figures[_MODEL_PLACE:])
     only = next((name for name, sums in models.items() if sums[0] == calls), None)
     return _line(
         key,
         lambda kind, measure: figures[_SESSION_PLACES[kind, measure]],
         dollars,
-        only_model=only,
-        models={} if only is not None else _spent_by_model(models),
+        spent=spent,
+        models=_spent_by_model(models) if only is None else {only: spent},
         first=datetime.fromtimestamp(min([row.first for row in rows]) * HOUR, UTC),
         last=datetime.fromtimestamp(max([row.last for row in rows]) * HOUR, UTC),
         client=client or None,
