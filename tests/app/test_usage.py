@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -139,6 +140,109 @@ def test_forked_rollout_of_codex_counts_what_its_parent_counted_once(database: D
     read_in(database, home)
     spent = usage_report(database).total.spent
     assert (spent.calls, spent.input, spent.cache_read, spent.output) == (4, 3600, 1800, 360)
+
+
+def test_fork_of_a_fork_counts_once_though_it_is_read_before_the_session_that_it_began_from(
+    database: Database, home: Path
+):
+    def lines(identity: str, parent: str | None, calls: int) -> list[dict[str, Any]]:
+        meta = {"id": identity, "forked_from_id": parent}
+        about = {"type": "session_meta", "timestamp": START.isoformat(), "payload": meta}
+        totals = [{"input_tokens": 1000 * (n + 1), "output_tokens": 100 * (n + 1)} for n in range(calls)]
+        last = {"input_tokens": 1000, "output_tokens": 100}
+        counted = [
+            {"type": "token_count", "info": {"last_token_usage": last, "total_token_usage": total}} for total in totals
+        ]
+        return [about, *({"type": "event_msg", "timestamp": START.isoformat(), "payload": one} for one in counted)]
+
+    # The parent and the session before it were archived, and archived sessions are read last.
+    write_lines(home / ".codex" / "sessions" / "child.jsonl", *lines("c", "p", 4))
+    write_lines(home / ".codex" / "archived_sessions" / "parent.jsonl", *lines("p", "g", 3))
+    write_lines(home / ".codex" / "archived_sessions" / "root.jsonl", *lines("g", None, 2))
+    read_in(database, home)
+    write_lines(home / ".codex" / "sessions" / "second.jsonl", *lines("d", "c", 5))
+    read_in(database, home)
+    spent = usage_report(database).total.spent
+    assert (spent.calls, spent.input, spent.output) == (5, 5000, 500)
+
+
+HOSTILE: list[Any] = [
+    *(None, True, -1, 1.5, 1e30, float("nan"), float("inf"), 2**63, 10**400, "x", [], {}, [1], "\ud800", "\0"),
+    *("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-99-99", -1e18, 1e18, "a" * 5000),
+]
+
+
+def replace_parts(value: Any, chance: random.Random) -> Any:  # noqa: ANN401 - any JSON
+    """Return a copy of a value in which some parts are hostile or missing."""
+    if chance.random() < 0.05:
+        return chance.choice(HOSTILE)
+    if isinstance(value, dict):
+        held = {key: replace_parts(one, chance) for key, one in value.items()}
+        return {key: one for key, one in held.items() if chance.random() > 0.01}
+    return [replace_parts(one, chance) for one in value] if isinstance(value, list) else value
+
+
+def logs_of_all_programs() -> dict[str, list[Any]]:
+    """Return lines of logs of every program, by the path of the file below the home folder."""
+    at = START.timestamp() * 1000
+    totals = [{"input_tokens": 100 * n, "cached_input_tokens": 50 * n, "output_tokens": 10 * n} for n in (1, 2, 3)]
+    counted = [
+        {"type": "token_count", "info": {"last_token_usage": totals[0], "total_token_usage": one}} for one in totals
+    ]
+    usage = {"input": 10, "output": 5, "cacheRead": 3, "cacheWrite": 1, "cost": {"total": 0.01}}
+    tokens = {"input": 100, "output": 50, "cached": 20, "thoughts": 30, "tool": 0}
+    said = {"input": 1000, "output": 500, "reasoning": 10, "cache": {"read": 100, "write": 50}}
+    metrics = {"inputTokens": 10, "outputTokens": 5, "cacheReadTokens": 2, "cacheWriteTokens": 1, "cost": 0.01}
+    row = {"tokensIn": 10, "tokensOut": 5, "cacheWrites": 1, "cacheReads": 2, "cost": 0.01}
+    when = START.isoformat()
+    return {
+        ".claude/projects/-w/s1.jsonl": [answer(n) for n in range(4)],
+        ".codex/sessions/a.jsonl": [
+            {"type": "session_meta", "timestamp": when, "payload": {"id": "p", "cwd": "/w", "forked_from_id": "o"}},
+            {"type": "turn_context", "timestamp": when, "payload": {"model": "gpt-5"}},
+            *({"type": "event_msg", "timestamp": when, "payload": one} for one in counted),
+        ],
+        ".gemini/tmp/h/chats/session-1.json": [
+            {"sessionId": "g", "messages": [
+                {"id": f"m{n}", "type": "gemini", "timestamp": when, "model": "gemini-2.5-pro", "tokens": tokens}
+                for n in range(3)
+            ]}
+        ],
+        ".local/share/opencode/storage/message/s/m1.json": [
+            {"id": "m1", "sessionID": "s", "role": "assistant", "modelID": OPUS, "cost": 0.05, "tokens": said,
+             "time": {"created": at}, "path": {"cwd": "/w"}}
+        ],
+        ".pi/agent/sessions/w/1.jsonl": [
+            {"type": "session", "id": "p1", "cwd": "/w"},
+            {"type": "message", "timestamp": when, "message": {"role": "assistant", "model": OPUS, "usage": usage}},
+        ],
+        ".cline/data/sessions/s1/s1.messages.json": [
+            {"sessionId": "s1", "messages": [
+                {"id": "c1", "role": "assistant", "ts": at, "modelInfo": {"id": OPUS}, "metrics": metrics}
+            ]}
+        ],
+        ".cline/data/tasks/1/ui_messages.json": [
+            [{"ts": at, "type": "say", "say": "api_req_started", "text": json.dumps(row)}]
+        ],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_logs_with_any_values_are_read_and_counted_the_same_again(database: Database, home: Path, seed: int):
+    chance = random.Random(seed)
+    for name, lines in logs_of_all_programs().items():
+        path = home / name
+        path.parent.mkdir(parents=True)
+        hostile = "".join(json.dumps(replace_parts(line, chance)) + "\n" for line in lines).encode()
+        cut = chance.randrange(len(hostile)) if chance.random() < 0.2 else len(hostile)
+        path.write_bytes(hostile[:cut])
+    read_in(database, home)
+    reports = [usage_report(database, by=by) for by in ("day", "session", "model", "project", "client")]
+    assert len({(one.total.spent.calls, one.total.spent.input, one.total.spent.dollars) for one in reports}) == 1
+    assert usage_report(database, recount=True).total.spent == reports[0].total.spent
+    database.write(lambda connection: connection.execute("DELETE FROM ullage_log_files"))
+    read_in(database, home)
+    assert usage_report(database).total.spent == reports[0].total.spent
 
 
 def test_gemini_and_opencode_are_read_and_what_they_write_again_takes_its_place(database: Database, home: Path):

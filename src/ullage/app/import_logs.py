@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from ullage.clients.call_logs import LogFile, LoggedCall, State, find_logs, read_calls
+from ullage.clients.call_logs import LogFile, LoggedCall, State, find_logs, find_roots, read_calls
 from ullage.ledger.rows import CallRow, Party, Subject, add_calls, call_key, picodollars_of
 from ullage.models import Match, ModelTable, Price, Usage, cost_of, price_of
 from ullage.store import Connection, Database, upsert
@@ -138,13 +138,15 @@ def import_logs(
     if seconds is not None:
         changed.sort(key=lambda one: -one.changed)
     ends = None if seconds is None else time.monotonic() + seconds
-    importing = _Importing(database, CallPrices(models), principal, node)
+    fresh = [one for one in changed if one.program == "codex" and f"{node}:{one.path}" not in known]
+    roots = find_roots(fresh, _roots(known.values())) if any(one.program == "codex" for one in changed) else {}
+    importing = _Importing(database, CallPrices(models), principal, node, roots)
     read = 0
     for file in changed:
         if ends is not None and time.monotonic() > ends:
             break
         state: State = json.loads(known[f"{node}:{file.path}"][2]) if f"{node}:{file.path}" in known else {}
-        importing.read(file, state, _roots(known.values()) if file.program == "codex" and not importing.roots else None)
+        importing.read(file, state)
         read += 1
     importing.write()
     return Imported(files=read, unchanged=len(known), calls=importing.calls, is_complete=read == len(changed))
@@ -161,13 +163,12 @@ class _Importing:
     prices: CallPrices
     principal: str
     node: str
-    roots: dict[str, str] = field(default_factory=dict[str, str])
+    roots: dict[str, str]
     calls: int = 0
     _rows: list[CallRow] = field(default_factory=list[CallRow])
     _files: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
 
-    def read(self, file: LogFile, state: State, roots: dict[str, str] | None) -> None:
-        self.roots |= roots or {}
+    def read(self, file: LogFile, state: State) -> None:
         last: list[float] = state.get("last") or []
         before: str | None = state.get("before")
         for call in read_calls(file, state, self.roots):
@@ -195,11 +196,12 @@ class _Importing:
 
     def _row(self, file: LogFile, call: LoggedCall) -> CallRow:
         counted = call.input, call.output, call.cache_read, call.cache_write
+        project, model = _storable(call.project), _storable(call.model)
         return CallRow(
-            id=call_key(call.key, file.program, call.model, counted, call.time),
+            id=call_key(_storable(call.key), file.program, model, counted, call.time),
             time=call.time,
-            party=Party(self.principal, call.session, False, file.program, call.project),
-            subject=Subject("model", model=call.model),
+            party=Party(self.principal, _storable(call.session) or "", False, file.program, project),
+            subject=Subject("model", model=model),
             source=_SOURCE_LOG,
             input=call.input,
             output=call.output,
@@ -225,6 +227,16 @@ class _Importing:
 
         if rows or files:
             self.calls += self.database.write(work)
+
+
+_LONGEST_NAME = 1_000
+
+
+def _storable(name: str | None) -> str | None:
+    """Return a name without what no database takes: lone surrogates, NUL, and very long texts."""
+    if name is None or (len(name) <= _LONGEST_NAME and name.isascii() and "\0" not in name):
+        return name
+    return name[:_LONGEST_NAME].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
 
 
 _REPORTED = 1 << 2

@@ -16,9 +16,10 @@ Answers created by a program itself (`<synthetic>`), lines that are not JSON and
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +31,7 @@ from ullage.tool import Json, JsonObject
 from .cline import usage_of_metrics
 from .conversation import Program, moment
 
-__all__ = ["LogFile", "LoggedCall", "State", "find_logs", "read_calls"]
+__all__ = ["LogFile", "LoggedCall", "State", "find_logs", "find_roots", "read_calls"]
 
 State = dict[str, Any]
 """The state of a file kept between readings, as JSON."""
@@ -191,17 +192,26 @@ def _is_whole(line: bytes) -> bool:
     return True
 
 
+_MOST_TOKENS = 10**9
+_MOST_DOLLARS = 100_000
+"""More of either cannot be one call's."""
+_EARLIEST, _LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (2020, 2100))
+"""Times outside cannot be a call's, and not every calendar has them."""
+
+
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if isinstance(value, int) and value is not True and 0 < value <= _MOST_TOKENS else 0
 
 
 def _time(value: Json) -> float | None:
     at = moment(value)
-    return None if at is None else at.timestamp()
+    return None if at is None or not _EARLIEST <= (seconds := at.timestamp()) < _LATEST else seconds
 
 
 def _dollars(value: Json) -> Decimal | None:
-    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _MOST_DOLLARS:
+        return None
+    return Decimal(str(value))
 
 
 def _claude_calls(file: LogFile, state: State, _: dict[str, str]) -> Iterator[LoggedCall]:
@@ -244,7 +254,7 @@ def _codex_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator
             case "session_meta" if "id" not in state:  # a fork repeats its parent's
                 identity = text_at(payload, "id") or Path(file.path).stem
                 parent = text_at(payload, "forked_from_id")
-                root = identity if parent is None else roots.get(parent, parent)
+                root = roots.get(identity) or (identity if parent is None else roots.get(parent, parent))
                 roots[identity] = root
                 state |= {"id": identity, "root": root, "cwd": text_at(payload, "cwd")}
             case "turn_context":
@@ -258,6 +268,35 @@ def _codex_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator
                 yield from _codex_counted(file, state, record, table_at(payload, "info"))
             case _:
                 pass
+
+
+def find_roots(files: Iterable[LogFile], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the Codex sessions of these files, mapped to the sessions that they descend from.
+
+    A fork may be read before the session that it began from, which may be a fork itself; so all are known before the
+    first call is read. A session from which calls of others were counted already stays their root.
+
+    Args:
+        files: Files that were not read before; those of other programs are ignored.
+        known: The same for the files that were.
+    """
+    parents = dict[str, str | None]()
+    for file in files:
+        if file.program == "codex":
+            with suppress(OSError, ValueError, RecursionError), Path(file.path).open("rb") as stream:
+                about: Json = json.loads(stream.readline())
+                payload: JsonObject = table_at(about, "payload") if isinstance(about, dict) else {}
+                identity = text_at(payload, "id")
+                if identity is not None:
+                    parents[identity] = text_at(payload, "forked_from_id")
+    roots, taken = dict(known), frozenset(known.values())
+    for session in parents:
+        root, seen = session, {session}
+        while root not in taken and root not in known and (above := parents.get(root)) and above not in seen:
+            root = above
+            seen.add(root)
+        roots.setdefault(session, known.get(root, root))
+    return roots
 
 
 def _codex_counted(file: LogFile, state: State, record: JsonObject, info: JsonObject) -> Iterator[LoggedCall]:
@@ -280,15 +319,15 @@ def _codex_counted(file: LogFile, state: State, record: JsonObject, info: JsonOb
 
 
 def _codex_call(file: LogFile, state: State, at: float, said: JsonObject, key: str | None) -> LoggedCall:
-    whole, output = tokens_at(said, "input_tokens") or 0, tokens_at(said, "output_tokens") or 0
+    whole, output = _count(tokens_at(said, "input_tokens")), _count(tokens_at(said, "output_tokens"))
     return LoggedCall(
         time=at,
         session=state.get("id") or Path(file.path).stem,
         model=state.get("model"),
         input=whole,
         output=output,
-        cache_read=min(whole, tokens_at(said, "cached_input_tokens") or 0),
-        reasoning=min(output, tokens_at(said, "reasoning_output_tokens") or 0),
+        cache_read=min(whole, _count(tokens_at(said, "cached_input_tokens"))),
+        reasoning=min(output, _count(tokens_at(said, "reasoning_output_tokens"))),
         key=key,
         project=state.get("cwd"),
     )
@@ -364,8 +403,9 @@ def _values(text: str) -> Iterator[JsonObject]:
 
 def _opencode_calls(file: LogFile, state: State) -> Iterator[LoggedCall]:
     if not file.path.endswith(".db"):
-        for record in _values(Path(file.path).read_text("utf-8", "replace")):
-            yield from _opencode_call(record, text_at(record, "id"), text_at(record, "sessionID"))
+        with suppress(OSError):
+            for record in _values(Path(file.path).read_text("utf-8", "replace")):
+                yield from _opencode_call(record, text_at(record, "id"), text_at(record, "sessionID"))
         return
     since, latest = state.get("since", 0), state.get("since", 0)
     query = "SELECT id, session_id, data, time_created FROM message WHERE time_created >= ? ORDER BY time_created"
@@ -497,10 +537,11 @@ def _cline_rows(rows: Sequence[JsonObject]) -> Iterator[JsonObject]:
     """Yield the rows of model calls. In old tasks, the figures of a call are in a second row, written at its end."""
     started: JsonObject | None = None
     for row in rows:
-        if row.get("say") == "api_req_finished" and started is not None:
+        said = text_at(row, "say")
+        if said == "api_req_finished" and started is not None:
             yield {**started, "text": row.get("text")}
             started = None
-        elif row.get("say") in _CLINE_ROWS:
+        elif said in _CLINE_ROWS:
             if started is not None:
                 yield started
             started = row
