@@ -286,7 +286,7 @@ def test_reading_survives_any_file(tmp_path: Path, content: bytes):
     for program in PROGRAMS.values():
         for file in program.list_files(around(tmp_path, project)):
             if file.path.startswith(str(tmp_path)):
-                # Most folders are a file here, which reading survives too; of this one, the program's main file is part.
+                # Most folders are a file here, which reading survives too; one contains the program's main file.
                 path = Path(file.path, f"one{file.ending}") if file.ending else Path(file.path)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
