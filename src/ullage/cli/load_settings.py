@@ -170,7 +170,7 @@ def read(arguments: argparse.Namespace) -> Loaded:
     """
     check(arguments)
     was_asked = offered(arguments)
-    loaded = load(_flags(arguments), os.environ, Path.cwd())
+    loaded = load(_flags(arguments), os.environ, Path.cwd(), client_rules=_client_rules(arguments))
     if arguments.client is not None and arguments.client not in loaded.settings.clients:
         say(f"ullage: no [clients.{arguments.client}] in the settings: figures are filed under that name, no more")
     for issue in loaded.issues:
@@ -189,7 +189,8 @@ def check(arguments: argparse.Namespace) -> None:
 
 def examine_settings(arguments: argparse.Namespace, before: Loaded | None = None) -> Loaded:
     """Return the settings without raising or printing anything; `before` is what this process uses now."""
-    return examine(_flags(arguments), os.environ, Path.cwd(), before=before)
+    rules = _client_rules(arguments)
+    return examine(_flags(arguments), os.environ, Path.cwd(), before=before, client_rules=rules)
 
 
 def review_settings(arguments: argparse.Namespace) -> Loaded:
@@ -214,8 +215,12 @@ def _flags(arguments: argparse.Namespace) -> Flags:
         model=getattr(arguments, "model", None),
         mode=getattr(arguments, "mode", None),
         sample=getattr(arguments, "sample", False),
-        client_rules=getattr(arguments, "client_rules", None),
     )
+
+
+def _client_rules(arguments: argparse.Namespace) -> dict[str, list[str]] | None:
+    """Return the rules on the client's command line, which `ullage serve` reads."""
+    return getattr(arguments, "client_rules", None)
 
 
 def situation_of(arguments: argparse.Namespace) -> Situation | None:
@@ -228,7 +233,7 @@ def situation_of(arguments: argparse.Namespace) -> Situation | None:
         "model": flags.model,
         "mode": flags.mode,
         "sample": flags.sample,
-        "client_rules": flags.client_rules,
+        "client_rules": _client_rules(arguments),
     }
     try:
         return Situation(said, os.environ, str(Path.cwd()), arguments.client)

@@ -82,8 +82,6 @@ class Flags:
     mode: str | None = None
     sample: bool = False
     """Whether to add the sample shop as a source `shop`."""
-    client_rules: Mapping[str, Sequence[str]] | None = None
-    """Rules about tools on the command line of the client, under `deny` and `ask`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +125,18 @@ class Loaded:
         return tuple(issue for issue in self.issues if issue.severity == "error")
 
 
-def load(flags: Flags, environment: Mapping[str, str], directory: Path, *, places: Places | None = None) -> Loaded:
+ClientRules = Mapping[str, Sequence[str]]
+"""Rules about tools on the command line of a client, under `deny` and `ask`."""
+
+
+def load(
+    flags: Flags,
+    environment: Mapping[str, str],
+    directory: Path,
+    *,
+    places: Places | None = None,
+    client_rules: ClientRules | None = None,
+) -> Loaded:
     """Load the settings.
 
     Args:
@@ -135,11 +144,12 @@ def load(flags: Flags, environment: Mapping[str, str], directory: Path, *, place
         environment: The variables that settings may name.
         directory: The working folder.
         places: The user's own folders; None for those of the platform.
+        client_rules: Restrictions of the run of a client that this process serves.
 
     Raises:
         BadConfiguration: The settings cannot be used; the error lists everything that is wrong.
     """
-    loaded = examine(flags, environment, directory, places=places)
+    loaded = examine(flags, environment, directory, places=places, client_rules=client_rules)
     if loaded.errors:
         raise refusal(loaded.errors)
     return loaded
@@ -154,6 +164,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
     before: Loaded | None = None,
     is_review: bool = False,
     replaced: Mapping[Path, bytes] | None = None,
+    client_rules: ClientRules | None = None,
 ) -> Loaded:
     """Load the settings without raising, to report what is wrong.
 
@@ -165,6 +176,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         before: The settings in use by this process. An approved project file that changed since keeps its old content.
         is_review: Whether pending files are read with everything they include, for a person to review them.
         replaced: Contents used in place of the user's own files, to see their effect.
+        client_rules: Restrictions of the run of a client that this process serves.
     """
     environment = RecordingEnvironment(environment)
     reading = Reading(
@@ -179,7 +191,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
     files = list(reading.layers(_named_file(flags, environment), flags.include))
     # Last, so that a configured database precedes it, and one that is called `shop` replaces it.
     sample = [Layer(source=SAMPLE_SOURCE, databases={"shop": sample_shop()})] if flags.sample else []
-    ruled = [] if flags.client_rules is None else [_client_rules_layer(flags.client_rules, files)]
+    ruled = [] if client_rules is None else [_client_rules_layer(client_rules, files)]
     layers = [*spoken, *ruled, *files, *sample]
     today = datetime.now(UTC).date()
     combined = combine(layers, store=reading.places.store, sample=reading.places.sample, today=today)
@@ -261,7 +273,7 @@ _RENAMED = re.compile(r"-(?:claude|qwen)(?:-[0-9]+)?$")
 """What `ullage install` adds to the name of a server where another one has its name."""
 
 
-def _client_rules_layer(rules: Mapping[str, Sequence[str]], files: Sequence[Layer]) -> Layer:
+def _client_rules_layer(rules: ClientRules, files: Sequence[Layer]) -> Layer:
     """Return the layer of rules that apply to one run of a client. It can only restrict."""
     named = {name for layer in files for name in layer.servers if _RENAMED.search(name)}
     permissions = permissions_of(Lists({"permissions": rules}), ())
