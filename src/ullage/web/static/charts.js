@@ -1,6 +1,6 @@
 // Charts by uPlot, in the page's colours. Each can be read with the arrow keys, and as a table.
 
-import { h, short } from "./dom.js";
+import { h, short, tick } from "./dom.js";
 
 const alive = new Set();
 
@@ -173,7 +173,7 @@ export function windowLines({ points, compactions, limit, summary, describe, lab
         x: { time: true, range: () => [times[0] - room, times[times.length - 1] + room] },
         y: { range: [0, top * 1.08] },
       },
-      axes: axes(colours, (_, all) => all.map((one) => label(one, span)), short, 76),
+      axes: axes(colours, (_, all) => all.map((one) => label(one, span)), tick, 76),
       series: [
         {},
         { stroke: colours.muted, width: 1.5, dash: [6, 5], spanGaps: true, points: { show: false } },

@@ -35,7 +35,7 @@ export function count(number) {
   return number === null || number === undefined ? "–" : grouped.format(number);
 }
 
-// Tokens in at most six characters: 950, 12.3k, 4.56M.
+// Tokens in at most six characters: 950, 12.3k, 4.50M.
 export function short(number) {
   if (number === null || number === undefined) return "–";
   const size = Math.abs(number);
@@ -43,11 +43,14 @@ export function short(number) {
     if (size >= limit * 0.9995) {
       const divisor = unit === "k" ? 1e3 : limit;
       const value = number / divisor;
-      return `${Math.abs(value) >= 99.95 ? value.toFixed(0) : Number(value.toPrecision(3))}${unit}`.replace("-", "−");
+      return `${Math.abs(value) >= 99.95 ? value.toFixed(0) : value.toPrecision(3)}${unit}`.replace("-", "−");
     }
   }
   return grouped.format(number).replace("-", "−");
 }
+
+// The same on an axis, where round figures stand: 5M.
+export const tick = (number) => short(number).replace(/(\.\d*?)0+(?=\D)/, "$1").replace(/\.(?=\D)/, "");
 
 export function tokens(number) {
   return h("span", { class: "figure", title: number === null || number === undefined ? null : `${count(number)} tokens` },

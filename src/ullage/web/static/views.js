@@ -3,7 +3,7 @@
 import * as charts from "./charts.js";
 import {
   bar, card, copyable, count, day, dollars, duration, empty, h, moment, name, percent, plural, short, stat, table,
-  tokens, visible, when,
+  tick, tokens, visible, when,
 } from "./dom.js";
 
 const sum = (rows, of) => rows.reduce((all, row) => all + (of(row) || 0), 0);
@@ -81,13 +81,13 @@ async function overview(get) {
     h("div", { class: "pair" },
       card("Net savings", `tokens ${per}`,
         charts.bars({
-          rows: kept, summary: `Net tokens saved ${per}, ${range}.`, format: (one) => `${count(one)} tokens`, axis: short,
+          rows: kept, summary: `Net tokens saved ${per}, ${range}.`, format: (one) => `${count(one)} tokens`, axis: tick,
           idle: range,
         }), seriesTable("Tokens saved", kept, count)),
       card("Spend", `dollars ${per}, model calls only`,
         charts.bars({
           rows: paid, summary: `Dollars spent ${per}, ${range}.`, format: dollars, colour: "neutral", idle: range,
-          axis: (one) => (one >= 10 || one === 0 ? `$${short(Math.round(one))}` : `$${Number(one.toPrecision(2))}`),
+          axis: (one) => (Number.isInteger(one) ? `$${tick(one)}` : dollars(one)),
         }), seriesTable("Dollars spent", paid, dollars))),
     card("Where the savings come from", "tokens; costs are negative",
       h("ul", { class: "parts" }, PARTS.map(([key, title, about]) => {
