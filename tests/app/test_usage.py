@@ -18,6 +18,7 @@ import pytest
 from ullage.app.import_logs import import_logs
 from ullage.app.usage import five_hour_blocks
 from ullage.cli import main
+from ullage.cli import usage as cli_usage
 from ullage.ledger import Entry, Group, Spent, usage_report
 from ullage.ledger.rows import KINDS, write_entries
 from ullage.models import shipped
@@ -351,6 +352,40 @@ def test_words_of_others_are_no_formula_in_csv_and_no_escape_on_a_terminal(
     assert "'=cmd()|x" in capsys.readouterr().out
     assert main(["usage", "--by", "project", "--store", store]) == 0
     assert "\x1b[31m" not in capsys.readouterr().out
+
+
+def test_narrow_terminal_shows_the_cost_of_each_session(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(cli_usage, "screen", lambda: 80)
+    long = {"session": "a-session-of-some-length", "cwd": "/w/a-project-of-some-length", "costUSD": 12.5}
+    now = datetime.now(UTC).isoformat()
+    write_lines(claude(home, "s1"), *(answer(n, timestamp=now, **long) for n in range(2)))
+    assert main(["usage", "--by", "session", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
+    header, row, *_ = capsys.readouterr().out.splitlines()[2:]
+    assert header.split()[-1] == "cost"
+    assert "written" not in header
+    assert row.endswith("$25.00")
+    assert max(map(len, (header, row))) <= 80
+    assert main(["usage", "--by", "block", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split()[-2:] == ["cost", "state"]
+    assert row.split()[-2:] == ["$25.00", "active"]
+    assert max(map(len, (header, row))) <= 80
+
+
+def test_cache_misses_without_a_known_price_name_no_money(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    now = datetime.now(UTC)
+    calls = [answer(n, timestamp=(now + timedelta(seconds=n)).isoformat()) for n in range(2)]
+    calls[1]["message"]["usage"] |= {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 41_000}
+    for call in calls:
+        call["message"]["model"] = "some-model-without-a-price"
+    write_lines(claude(home, "s1"), *calls)
+    assert main(["usage", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
+    shown = capsys.readouterr().out
+    assert "40.5k tokens were read anew that a prompt cache had held\n" in shown
 
 
 def test_usage_without_any_session_says_so(home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path):

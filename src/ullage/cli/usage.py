@@ -28,12 +28,14 @@ from ullage.errors import InvalidArguments
 from ullage.ledger import GROUPS, Group, Line, Report, usage_report
 from ullage.tool import Json
 
-from .output import bold, columns, cut, dim, emit, emit_json, green, page, plain, say, screen
+from .output import bold, columns, cut, dim, emit, emit_json, green, page, plain, say, screen, width_of
 
 __all__ = ["arguments", "money", "parse_day", "parse_zone", "report_json", "run", "short"]
 
 _PERIODS = {"today": 0, "yesterday": 1, "week": 6, "month": 29}
 _UNNAMED = "(unknown)"
+_LESS_IMPORTANT = ("written", "cache read", "errors", "calls")
+"""Columns that are left out, in this order, where a table is wider than the terminal."""
 _MOST_UNUSED = 10
 """Servers whose unused tools are shown; JSON has all."""
 
@@ -197,10 +199,9 @@ def _saved_words(total: Line) -> str:
 def _notes(total: Line) -> Iterator[str]:
     spent, saved = total.spent, total.saved
     if spent.missed:
-        yield (
-            f"{short(spent.missed)} tokens were read anew that a prompt cache had held: "
-            f"{money(spent.missed_dollars)} more than from the cache"
-        )
+        # Without a known price there is no difference to name.
+        more = f": {money(spent.missed_dollars)} more than from the cache" if spent.missed_dollars else ""
+        yield f"{short(spent.missed)} tokens were read anew that a prompt cache had held{more}"
     if total.requests:
         parts = {
             "definitions": saved.definitions,
@@ -234,11 +235,26 @@ def _table(report: Report) -> list[str]:
             header = (*header, "saved")
             rows = [(*row, short(line.saved.net)) for row, (line, _) in zip(rows, every, strict=True)]
         rows = [header, *rows]
-    left = 2 if wide and not is_use else 1
-    aligned = columns(rows, right=frozenset(range(left, len(header))))
     width = screen()
+    aligned = _fitting(rows, left=2 if wide and not is_use else 1)
     shown = [dim(cut(aligned[0], width)), *(cut(one, width) for one in aligned[1:-1]), bold(cut(aligned[-1], width))]
     return shown if len(lines) != 1 else shown[:-1]
+
+
+def _fitting(rows: Sequence[tuple[str, ...]], *, left: int) -> list[str]:
+    """Return rows as aligned lines, without some of their figures where the terminal is too narrow for all.
+
+    Args:
+        rows: The header, then the rows.
+        left: How many columns are flush left.
+    """
+    while True:
+        aligned = columns(rows, right=frozenset(range(left, len(rows[0]))))
+        name = next((one for one in _LESS_IMPORTANT if one in rows[0]), None)
+        if name is None or max(map(width_of, aligned)) <= screen():
+            return aligned
+        place = rows[0].index(name)
+        rows = [(*row[:place], *row[place + 1 :]) for row in rows]
 
 
 def _label(line: Line, by: Group) -> str:
@@ -343,7 +359,7 @@ def _print_blocks(found: Sequence[Block], zone: tzinfo, *, as_json: bool) -> Non
             ]
         )
         return
-    rows = [("block", "client", "calls", "input", "output", "cache read", "written", "cost", "")]
+    rows = [("block", "client", "calls", "input", "output", "cache read", "written", "cost", "state")]
     for one in found:
         spent = one.spent
         start = one.start.astimezone(zone)
@@ -353,5 +369,7 @@ def _print_blocks(found: Sequence[Block], zone: tzinfo, *, as_json: bool) -> Non
         rows.append(
             (label, one.client, f"{spent.calls:,}", *figures, money(spent.dollars), green("active") * one.is_active)
         )
-    for number, line in enumerate(columns(rows, right=frozenset(range(2, 8)))):
+    if not any(row[-1] for row in rows[1:]):
+        rows = [row[:-1] for row in rows]
+    for number, line in enumerate(_fitting(rows, left=2)):
         emit(dim(line) if number == 0 else line)
