@@ -25,6 +25,7 @@ __all__ = [
     "annotate_span",
     "child_span",
     "current_trace",
+    "is_recording",
     "trace_fields",
     "trace_of",
     "within_trace",
@@ -117,6 +118,11 @@ def trace_fields() -> dict[str, str]:
         return {}
     fields = {"traceparent": context.traceparent}
     return fields if context.state is None else {**fields, "tracestate": context.state}
+
+
+def is_recording() -> bool:
+    """Return whether a span is running, so that there is something to add to."""
+    return isinstance(_current.get(), Span)
 
 
 def annotate_span(**attributes: Attribute | None) -> None:

@@ -69,6 +69,7 @@ __all__ = [
     "TooDeep",
     "TooLong",
     "encode_any_pieces",
+    "encode_ascii",
     "encode_line",
     "encode_long_line",
     "encode_pieces",
@@ -218,6 +219,19 @@ class LineSplitter:
             self._parts.append(part)
 
 
+_plain_decode = json.JSONDecoder().decode
+_scan: Callable[[str, int], tuple[Any, int]] = cast("Any", json.JSONDecoder()).scan_once
+
+
+def _decode(text: str) -> Any:  # noqa: ANN401 - whatever JSON there is
+    """Parse like `json.loads`, in less time for a text with nothing around the value."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        return _plain_decode(text)
+    return value if end == len(text) else _plain_decode(text)
+
+
 def read_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON there is
     """Parse a line.
 
@@ -229,7 +243,7 @@ def read_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON t
         line = line[3:]
     text = line.decode("utf-8", "replace")
     try:
-        value = json.loads(replace_halves(text) if "\\u" in text else text)
+        value = _decode(replace_halves(text) if "\\u" in text else text)
     except RecursionError:
         raise TooDeep(_find_id(line)) from None
     if line.count(b"[") + line.count(b"{") > DEEPEST and _is_deep(value):
@@ -259,8 +273,22 @@ def replace_halves(text: str) -> str:
     return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+def _make_encoder(*, is_ascii: bool) -> Callable[[object], str]:
+    """Return a function that encodes as JSON: `JSONEncoder.encode` without making an encoder for each call, and without
+    tracking objects that contain themselves, which end in a `RecursionError`."""
+    plain = json.JSONEncoder(ensure_ascii=is_ascii, separators=(",", ":"), allow_nan=False, check_circular=False)
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without the C part
+        return plain.encode
+    texts = json.encoder.encode_basestring_ascii if is_ascii else json.encoder.encode_basestring
+    write: Any = make(None, plain.default, texts, None, ":", ",", False, False, False)
+    join = "".join
+    return lambda value: join(write(value, 0))
+
+
+_encode = _make_encoder(is_ascii=False)
+encode_ascii = _make_encoder(is_ascii=True)
+"""Encodes a value as JSON in ASCII."""
 
 
 def encode_line(message: Mapping[str, Any]) -> bytes:
@@ -316,7 +344,7 @@ def encode_pieces(message: Mapping[str, Any], *, is_ascii: bool = False) -> list
     Raises:
         ValueError, TypeError: It has a part that JSON lacks.
     """
-    encode = _encode_ascii if is_ascii else _encode
+    encode = encode_ascii if is_ascii else _encode
     return [_to_bytes(text) for text in _joined(_write_pieces(cast("Json", message), encode))]
 
 

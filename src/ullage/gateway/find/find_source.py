@@ -20,7 +20,7 @@ from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listin
 
 from ..access_rules import Consent
 from ..merge.tool_names import key
-from ..merge.tool_view import MergedSource, MergedWrapper, View, denied_error, only_unprefixed
+from ..merge.tool_view import Entry, MergedSource, MergedWrapper, View, denied_error, only_unprefixed
 from ..tool_source import revision_of
 from .call_tool import HEALED, Calling
 from .find_metrics import Figures
@@ -96,6 +96,8 @@ class Find(MergedWrapper):
         self._shown: Listing | None = None
         """The last listing; None also after every client was notified of a change."""
         self._consent = Consent()
+        self._own_entries: dict[str, Entry] = {}
+        """Ullage's own tools with the rules of the current settings."""
         self._introduced = Latest[str]()
         self._listed = Latest[Listing]()
         self._listeners: list[Listener] = []
@@ -106,6 +108,7 @@ class Find(MergedWrapper):
         if settings.mode != self.settings.mode:
             self._standing.decided = None
         self.settings = settings
+        self._own_entries.clear()
         self._waited_for.clear()
         self._waited_longest_for.clear()
         if self._around.spawn is not None:
@@ -148,7 +151,9 @@ class Find(MergedWrapper):
     async def _answer(self, call: Call) -> Reply:
         if call.tool not in NAMES:
             return await self.inner.call(call)
-        entry = own_entry(call.tool, self, self.settings)
+        entry = self._own_entries.get(call.tool)
+        if entry is None:
+            entry = self._own_entries[call.tool] = own_entry(call.tool, self, self.settings)
         if entry.access == "deny":
             raise denied_error(entry)
         await self._consent.obtain(entry, call)

@@ -173,7 +173,9 @@ def _fits(schema: Mapping[str, Any], value: Json, budget: StepBudget) -> bool:
         return False
     if "anyOf" in schema and not any(_fits(one, value, budget) for one in schema["anyOf"]):
         return False
-    if any(word in schema and not within(schema[word], value) for word, within in _BOUNDS.items()):
+    if not _BOUNDS.keys().isdisjoint(schema) and any(
+        word in schema and not within(schema[word], value) for word, within in _BOUNDS.items()
+    ):
         return False
     if isinstance(value, list):
         items = schema.get("items")

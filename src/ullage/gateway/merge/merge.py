@@ -123,9 +123,14 @@ class Merge(MergedSource):
 
     async def view(self, wait: float = 0.0) -> View:
         """Return all known tools, after waiting up to `wait` seconds for members that never listed theirs."""
-        await self._tools.recall()
-        await self._tools.gather(wait)
-        unchanged = self._unchanged()
+        seen = self._seen
+        if seen is not None and seen[1].servers is self._servers and self._tools.is_settled(seen[0]):
+            # The usual case: a view is requested with every call.
+            unchanged = seen[1]
+        else:
+            await self._tools.recall()
+            await self._tools.gather(wait)
+            unchanged = self._unchanged()
         if unchanged is not None and not unchanged.missing and self._told.get("tools") == unchanged.revision:
             return unchanged
         await self._see_aside()

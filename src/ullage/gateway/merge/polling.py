@@ -123,6 +123,16 @@ class MemberPoll(Generic[Answer]):
         """Whether it has no cache and must be polled."""
         return self._question.peek is None
 
+    def is_settled(self, member: Member, answer: Answer) -> bool:
+        """Whether it is this member's with this answer, and needs no poll. Asked with every call."""
+        return (
+            self.member is member
+            and self._asking is None
+            and not self._outdated
+            and not self._may_recall
+            and self.answer is answer
+        )
+
     def outdate(self) -> bool:
         """Mark the answer as outdated; it is used until there is a new one.
 
@@ -254,6 +264,15 @@ class PollRound(Generic[Answer]):
                 return False
             at += 1
         return at == len(before)
+
+    def is_settled(self, before: Sequence[tuple[Member, Answer]]) -> bool:
+        """Whether every member has given the same answer as before, and none needs to be polled or is being polled."""
+        if len(self._polls) != len(before):
+            return False
+        for poll, (member, answer) in zip(self._polls.values(), before, strict=True):
+            if not poll.is_settled(member, answer):
+                return False
+        return True
 
     def missing(self) -> tuple[Missing, ...]:
         return tuple(

@@ -47,6 +47,7 @@ from ..jsonrpc import (
     is_decimal,
     is_large,
 )
+from ..next_step import count_scheduled, run_scheduled
 from .client_request import (
     Connection,
     RefusedRequest,
@@ -87,16 +88,30 @@ _CLOSED = "the client has closed its input and cannot answer"
 class _OpenRequest(Request):
     """A request that is being answered."""
 
-    __slots__ = ("core", "is_answered", "is_withdrawn", "scope", "task")
+    __slots__ = ("_is_cancelled", "core", "has_begun", "is_answered", "is_withdrawn", "task")
 
     def __init__(self, core: "Core", number: int | str, method: str, params: Message, *, is_modern: bool) -> None:
         super().__init__(method, params, number=number, is_modern=is_modern, connection=core.connection)
         self.core = core
-        self.scope = anyio.CancelScope()
         self.task: asyncio.Task[None] | None = None
+        self.has_begun = False
+        """Whether its task runs; a task that is cancelled before would not even answer with an error."""
+        self._is_cancelled = False
         self.is_answered = False
         self.is_withdrawn = False
         """Whether the client withdrew it; it is then not answered."""
+
+    def cancel(self) -> None:
+        """End the work on it. Cancelling the task costs no call anything, unlike a cancel scope around each."""
+        self._is_cancelled = True
+        if self.has_begun and self.task is not None:
+            self.task.cancel()
+
+    def begin(self) -> None:
+        """Called within its task; raises `CancelledError` if it was cancelled before."""
+        self.has_begun = True
+        if self._is_cancelled:
+            raise asyncio.CancelledError
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         if self.is_modern or self.is_answered:
@@ -164,8 +179,11 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             # Two requests with one id are both answered; a withdrawal applies to the later one.
             self._open[_key(number)] = request
             self._unanswered += method != "subscriptions/listen"
-            request.task = asyncio.get_running_loop().create_task(self._answer(request, handler))
+            loop = asyncio.get_running_loop()
+            scheduled = count_scheduled(loop)
+            request.task = loop.create_task(self._answer(request, handler))
             self._tasks.add(request.task)
+            run_scheduled(loop, scheduled)
 
     def take_notification(self, method: str, params: Message) -> None:
         if self._is_modern is None and len(self._early) < _EARLY:
@@ -178,7 +196,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             if request is not None and not request.is_withdrawn:
                 request.is_withdrawn = True
                 self._count_answered(request)
-                request.scope.cancel()
+                request.cancel()
         elif method == "notifications/initialized" and self._is_modern is False:
             self._is_initialized = True
             self.answering.initialized(self.connection, self.live)
@@ -270,12 +288,12 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         number = cast("int | str", request.number)
         line: bytes | None = None
         try:
-            with request.scope:
-                response = await self._respond(request, handler)
-                if is_large(response):
-                    line = await anyio.to_thread.run_sync(_encode, response, encode_long_line)
-                else:
-                    line = _encode(response, encode_line)
+            request.begin()
+            response = await self._respond(request, handler)
+            if is_large(response):
+                line = await anyio.to_thread.run_sync(_encode, response, encode_long_line)
+            else:
+                line = _encode(response, encode_line)
         finally:
             if self._open.get(_key(number)) is request:
                 del self._open[_key(number)]
@@ -365,7 +383,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
                 # A stream ends by itself; any other request is ended and answered with an error.
                 streams = {one for one in self._open.values() if one.method == "subscriptions/listen"}
                 for request in set(self._open.values()) - streams:
-                    request.scope.cancel()
+                    request.cancel()
                 await asyncio.wait(tuple(self._tasks), timeout=seconds)
                 for task in tuple(self._tasks):
                     task.cancel()

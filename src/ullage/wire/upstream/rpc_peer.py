@@ -48,6 +48,7 @@ from ullage.json_size import is_larger
 from ullage.tool import Ask, Asked, Change, JsonObject, Listener, Progress
 
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Endpoint, Message, error_response
+from ..next_step import count_scheduled, run_scheduled
 
 __all__ = [
     "RELATED",
@@ -156,7 +157,8 @@ class Waiting:
     questions: int = 0
     """Number of open questions from the server during this request; while it waits for them it does not count as
     silent."""
-    _untold: deque[Callable[[], Awaitable[None]]] = field(default_factory=lambda: deque(maxlen=_UNTOLD))
+    _untold: deque[Callable[[], Awaitable[None]]] | None = None
+    """None before the first notification, which most calls do without."""
     _telling: asyncio.Task[None] | None = None
 
     @property
@@ -186,6 +188,8 @@ class Waiting:
 
     def tell(self, one: Callable[[], Awaitable[None]]) -> None:
         """Queue a notification for the caller; they are delivered in order without blocking the reader of messages."""
+        if self._untold is None:
+            self._untold = deque(maxlen=_UNTOLD)
         self._untold.append(one)
         if self._telling is None:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
@@ -482,7 +486,10 @@ class Peer(Endpoint[Waiting]):
         if error is not None:
             waiting.answer.set_exception(self._refusal(error))
         elif isinstance(result, dict):
+            loop = waiting.answer.get_loop()
+            scheduled = count_scheduled(loop)
             waiting.answer.set_result(cast("Answer", result))
+            run_scheduled(loop, scheduled)
         else:
             text = f"server `{self.server}` answered `{waiting.method}` with something that is no result"
             waiting.answer.set_exception(SourceFailed(text))

@@ -11,7 +11,6 @@ written from the documentation and untested.
 """
 
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -49,6 +48,7 @@ from ..jsonrpc import (
     ReadLine,
     TooDeep,
     TooLong,
+    encode_ascii,
     encode_pieces,
     error_response,
     is_large,
@@ -143,8 +143,6 @@ _SHOWN = 300
 _LINGERING = 0.5
 """Seconds between a server's exit and the end of its output, in either order, that are not reported."""
 _STEP = 0.02
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-"""Encodes in ASCII, since not every server reads its input as UTF-8."""
 
 
 class Pipe(asyncio.SubprocessProtocol):
@@ -183,7 +181,8 @@ class Pipe(asyncio.SubprocessProtocol):
         if self._input is None or not self._takes_more():
             return False
         if self._writing is None and not is_large(message):
-            self._input.write(_encode(message).encode() + b"\n")
+            # In ASCII, since not every server reads its input as UTF-8.
+            self._input.write(encode_ascii(message).encode("ascii") + b"\n")
             return True
         if len(self._queue) >= _QUEUED:
             return False
