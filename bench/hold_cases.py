@@ -1,63 +1,13 @@
-"""Hostile tool definitions, arguments and replies for `make bench-hold`.
+"""Hostile tool definitions, arguments and replies for `make bench-hold`: schemas, arguments, lists and rows.
 
-Each `Case` is one tool of a hostile server with the requests that a client makes of it. Everything is built from the
-standard library, because `hold_server.py` reads this file too and runs beside the gateway.
+Like `hold_case.py`, from the standard library alone.
 """
 
 import json
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-Object = dict[str, Any]
-TOOL = "probe"
-"""Name of the hostile tool."""
-READ_ONLY = {"readOnlyHint": True}
-FIND: tuple[str, Object] = ("find_tool", {"tool_description": f"hostile__{TOOL}", "max_tokens": 4000})
-
-
-def nothing() -> Object:
-    return {}
-
-
-def answer_ok() -> Object:
-    return {"content": [{"type": "text", "text": "ok"}]}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A hostile tool, the arguments it is called with and what it answers."""
-
-    name: str
-    schema: Callable[[], Object] = lambda: {"type": "object"}
-    arguments: Callable[[], Object] = nothing
-    reply: Callable[[], Object] = answer_ok
-    description: Callable[[], str] = lambda: "A probe of the hostile server."
-    more_tools: Callable[[], list[Object]] = list
-    """Listed beside the probe."""
-    find: tuple[tuple[str, Object], ...] = (FIND,)
-    after: Callable[[str], list[tuple[str, Object]]] = lambda _: []
-    """Calls that follow on the text of the probe's answer, such as those that read a held result."""
-    by_name: bool = False
-    """Whether the probe is also called by its own name, and not only through `call_tool`."""
-    results: Callable[[], dict[str, Object]] = dict
-    """Results of other methods of the server, by method."""
-    asks: tuple[tuple[str, Object], ...] = ()
-    """Other requests of the client, each a method with its parameters."""
-    tells: Callable[[], list[Object]] = list
-    """Notifications that the server sends before it answers a call."""
-    long_seconds: float = field(default=60.0)
-    """How long one request may take before the case has failed."""
-
-    def tools(self) -> list[Object]:
-        probe = {
-            "name": TOOL,
-            "description": self.description(),
-            "inputSchema": self.schema(),
-            "annotations": READ_ONLY,
-        }
-        return [probe, *self.more_tools()]
+from hold_case import FIND, Case, Object, answer_ok, log_message, of_property, read_calls, rows, text_reply
+from hold_more_cases import MORE_CASES
 
 
 def nested(keyword: str, depth: int, width: int = 2) -> Object:
@@ -67,10 +17,6 @@ def nested(keyword: str, depth: int, width: int = 2) -> Object:
         others = [{"type": "string", "const": f"never {level} {number}"} for number in range(width - 1)]
         schema = {keyword: [schema, *others]}
     return schema
-
-
-def of_property(schema: Object, **more: object) -> Object:
-    return {"type": "object", "properties": {"value": schema}, **more}
 
 
 def branching(keyword: str, levels: int, width: int = 2) -> Object:
@@ -117,40 +63,8 @@ def stringified(layers: int, size: int) -> str:
     return text
 
 
-def text_reply(text: str) -> Object:
-    return {"content": [{"type": "text", "text": text}]}
-
-
-def rows(number: int) -> list[Object]:
-    return [{"id": at, "name": f"row {at}", "note": 'a\\b"c' * 3, "ok": at % 2 == 0} for at in range(number)]
-
-
 def invisible_rows() -> Object:
     return {"rows": [{"id": at, "note": "a\u200bb\u202e" * 8} for at in range(60_000)]}
-
-
-def log_message(data: object) -> Object:
-    params = {"level": "info", "data": data}
-    return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
-
-
-def read_calls(text: str) -> list[tuple[str, Object]]:
-    """Every way to read a held result, each with a hostile pattern."""
-    found = re.search(r"\br\d{18}\b", text)
-    if found is None:
-        return []
-    handle = found[0]
-    return [
-        ("read_result", {"handle": handle, "offset": 1000}),
-        ("read_result", {"handle": handle, "grep": "(a+)+$"}),
-        ("read_result", {"handle": handle, "grep": "(?:.*.*.*=.*){8}x"}),
-        ("read_result", {"handle": handle, "path": "..name..x"}),
-        ("read_result", {"handle": handle, "path": "[*].*"}),
-        (
-            "read_result",
-            {"handle": handle, "sql": "select count(*) from result a, result b where a.name like '%a%b%c%'"},
-        ),
-    ]
 
 
 EVIL = ("^(a+)+$", "^(a|a)*$", "(x+x+)+y", "^([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*$", "(.*a){20}", "\\s+$")
@@ -719,4 +633,5 @@ CASES: tuple[Case, ...] = (
         name="protocol error, data of 10 MB",
         results=lambda: {"tools/call": {"error": {"code": -32000, "message": "no", "data": rows(100_000)}}},
     ),
+    *MORE_CASES,
 )

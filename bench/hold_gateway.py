@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from hold_cases import CASES, TOOL, Case, Object
+from hold_case import TOOL, Case, Object
+from hold_cases import CASES
 
 HERE = Path(__file__).parent
 ERA = "2026-07-28"

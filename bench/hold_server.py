@@ -10,7 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from hold_cases import CASES, TOOL, Case, Object
+from hold_case import TOOL, Case, Object
+from hold_cases import CASES
 
 QUIET = Case(name="quiet", schema=lambda: {"type": "object", "properties": {"text": {"type": "string"}}})
 EMPTY = {
@@ -29,33 +30,64 @@ def main() -> None:
     parser.add_argument("--after", type=Path)
     arguments = parser.parse_args()
     case = next((one for one in CASES if one.name == arguments.case), QUIET)
-    listed, reply = json.dumps({"tools": case.tools()}), json.dumps(case.reply())
-    others = {method: json.dumps(result) for method, result in case.results().items()}
-    told = "".join(json.dumps(one) + "\n" for one in case.tells())
+    server = HostileServer(case, arguments.after)
     for line in sys.stdin.buffer:
         message = json.loads(line)
-        if "id" not in message:
-            continue
-        result = json.dumps(_result(message))
-        if message["method"] == "tools/list":
-            while arguments.after is not None and not arguments.after.exists():
-                time.sleep(0.01)
-            result = listed
-        elif message["method"] in others:
-            result = others[message["method"]]
-        elif message["method"] == "tools/call" and message["params"]["name"] == TOOL:
-            sys.stdout.write(told)
-            result = reply
-        answer = f'{{"jsonrpc":"2.0","id":{json.dumps(message["id"])},"result":{result}}}'
+        if "id" in message:
+            server.answer(message)
+
+
+class HostileServer:
+    """Answers a client as a case says; what it sends is written as JSON once, at the start."""
+
+    def __init__(self, case: Case, release: Path | None) -> None:
+        self._case = case
+        self._release = release
+        self._pages = tool_pages(case)
+        self._reply = json.dumps(case.reply())
+        self._others = {method: json.dumps(result) for method, result in case.results().items()}
+        self._told = "".join(json.dumps(one) + "\n" for one in case.tells())
+        self._raw = case.raw()
+
+    def answer(self, message: Object) -> None:
+        result, number = self._result(message), json.dumps(message["id"])
+        answer = f'{{"jsonrpc":"2.0","id":{number},"result":{result}}}'
         if result.startswith('{"error":'):
-            answer = f'{{"jsonrpc":"2.0","id":{json.dumps(message["id"])},{result[1:]}'
-        if case.name == "structured content 10,000 deep" and message["method"] == "tools/call":
-            answer = DEEP % json.dumps(message["id"])
+            answer = f'{{"jsonrpc":"2.0","id":{number},{result[1:]}'
+        if self._case.name == "structured content 10,000 deep" and message["method"] == "tools/call":
+            answer = DEEP % number
         sys.stdout.write(answer + "\n")
         sys.stdout.flush()
 
+    def _result(self, message: Object) -> str:
+        method = message["method"]
+        if method == "tools/list" or (method == "server/discover" and self._case.holds_greeting):
+            while self._release is not None and not self._release.exists():
+                time.sleep(0.01)
+        if method == "tools/list":
+            return self._pages[int((message.get("params") or {}).get("cursor") or 0)]
+        if method in self._others:
+            return self._others[method]
+        if method == "tools/call" and message["params"]["name"] == TOOL:
+            token = (message["params"].get("_meta") or {}).get("progressToken")
+            sys.stdout.write(self._told.replace('"$token"', json.dumps(token)))
+            sys.stdout.flush()
+            sys.stdout.buffer.write(self._raw)
+            return self._reply
+        return json.dumps(_usual_result(message))
 
-def _result(message: Object) -> Object:
+
+def tool_pages(case: Case) -> list[str]:
+    """The results of `tools/list`, one for each page."""
+    tools, pages = case.tools(), list[str]()
+    size = -(-len(tools) // case.pages)
+    for start in range(0, len(tools), size):
+        more = {"nextCursor": str(len(pages) + 1)} if start + size < len(tools) else {}
+        pages.append(json.dumps({"tools": tools[start : start + size], **more}))
+    return pages
+
+
+def _usual_result(message: Object) -> Object:
     if message["method"] == "initialize":
         version = message["params"]["protocolVersion"]
         identity = {"name": "hold", "version": "1"}

@@ -50,28 +50,37 @@ def left_behind() -> "weakref.ref[Session]":
     return weakref.ref(session)
 
 
-async def freed(session: "weakref.ref[Session]", *, is_idle: bool, collections: int) -> bool:
-    """Whether the session is freed soon after as many collections of the middle generation."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(collect_garbage, Calls(0 if is_idle else 1), 0.01)
-        await anyio.sleep(0.02)
-        for _ in range(collections):
-            gc.collect(1)
-        with anyio.move_on_after(20 if is_idle or collections > 5 else 0.2):
-            while session() is not None:
-                await anyio.sleep(0.01)
-        tasks.cancel_scope.cancel()
+async def wait_until_freed(session: "weakref.ref[Session]", seconds: float = 20) -> bool:
+    with anyio.move_on_after(seconds):
+        while session() is not None:
+            await anyio.sleep(0.01)
     return session() is None
 
 
+async def is_freed(*, open_calls: int, collections: int, seconds: float = 20) -> bool:
+    """Whether a session is freed soon after it has ended and as many collections of the middle generation."""
+    found = False
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect_garbage, Calls(open_calls), 0.02)
+        await anyio.sleep(0.01)
+        session = left_behind()
+        for _ in range(collections - 1):
+            gc.collect(1)
+        found = await wait_until_freed(session, seconds)
+        tasks.cancel_scope.cancel()
+    return found
+
+
 async def test_what_an_ended_session_leaves_is_freed_while_no_call_is_open():
-    assert await freed(left_behind(), is_idle=True, collections=1)
+    assert await is_freed(open_calls=0, collections=1)
 
 
-async def test_nothing_is_collected_while_a_call_is_open_and_little_has_been_left():
-    session = left_behind()
-    assert not await freed(session, is_idle=False, collections=3)
-    assert await freed(session, is_idle=False, collections=8)
+async def test_little_is_not_collected_while_a_call_is_open():
+    assert not await is_freed(open_calls=1, collections=2, seconds=0.3)
+
+
+async def test_much_is_collected_although_a_call_is_open():
+    assert await is_freed(open_calls=1, collections=5)
 
 
 async def test_nothing_is_collected_where_nothing_was_made():
@@ -83,31 +92,38 @@ async def test_nothing_is_collected_where_nothing_was_made():
     assert session() is not None
 
 
-async def test_many_new_objects_are_examined_only_after_a_time_without_calls():
-    calls, session, frozen = Calls(1), left_behind(), gc.get_freeze_count()
+async def test_what_was_there_before_is_examined_after_a_time_without_calls():
+    session = left_behind()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(collect_garbage, calls, 0.01, 0.3)
-        await anyio.sleep(0.005)
+        tasks.start_soon(collect_garbage, Calls(), 0.01, 0.1)
+        assert await wait_until_freed(session)
+        tasks.cancel_scope.cancel()
+
+
+async def test_many_new_objects_are_examined_only_after_a_time_without_calls():
+    calls = Calls(1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect_garbage, calls, 0.02, 0.4)
+        await anyio.sleep(0.01)
+        session, frozen = left_behind(), gc.get_freeze_count()
         for _ in range(20):
             gc.collect(1)
         with anyio.fail_after(20):
             while gc.get_freeze_count() == frozen:
                 await anyio.sleep(0.01)
         for _ in range(3):  # further calls, one after the other
+            calls.count = 0
             calls.started += 1
             await anyio.sleep(0.1)
         assert session() is not None
-        calls.count = 0
-        with anyio.fail_after(20):
-            while session() is not None:
-                await anyio.sleep(0.01)
+        assert await wait_until_freed(session)
         tasks.cancel_scope.cancel()
 
 
 async def test_objects_set_aside_again_and_again_are_examined_without_a_time_without_calls():
-    calls, session = Calls(1), left_behind()
+    session = left_behind()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(collect_garbage, calls, 0.005)
+        tasks.start_soon(collect_garbage, Calls(1), 0.005)
         with anyio.fail_after(60):
             while session() is not None:
                 for _ in range(20):

@@ -1,5 +1,6 @@
 """Values of SQLite and DuckDB come back as text or JSON that their own engine reads as the same value."""
 
+import json
 import sqlite3
 from contextlib import closing
 from decimal import Decimal
@@ -176,3 +177,16 @@ async def test_every_kind_of_value_in_sqlite_comes_back_as_it_was(tmp_path: Path
 
 def _pairs(answer: Answer, values: list[object]) -> "list[tuple[tuple[Any], object]]":
     return list(zip(answer.rows, values, strict=True))  # pyright: ignore[reportReturnType]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [*range(1_001)],
+        [[1, 2]] * 1_234,
+        {f"key {number}": [number] for number in range(1_234)},
+        [{"rows": [[*range(700)], {"a": "x"}]}, *range(1_000)],
+    ],
+)
+def test_a_long_value_is_written_like_a_short_one(value: Cell):
+    assert dump_value(value) == json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ullage.tool import Reply, Structured, Tool, text_block
 from ullage.wire.upstream.parse_results import (
+    capabilities_of,
     introduction_of,
     listing_of,
     read_completion,
@@ -256,6 +257,31 @@ def test_a_server_without_a_name_is_called_as_configured():
     assert introduction_of({"name": "toy", "version": "1"}, "be kind", otherwise="x").name == "toy"
     nameless = introduction_of(None, 7, otherwise="configured")
     assert (nameless.name, nameless.version, nameless.instructions) == ("configured", None, None)
+
+
+def test_what_a_server_says_of_itself_is_cut_to_a_length():
+    said = introduction_of({"name": "n" * 10_000_000, "title": "t" * 2_000}, "Use this. " * 1_000_000, otherwise="x")
+    assert len(said.name) == len(said.title or "") == 1_000
+    assert len(said.instructions or "") == 200_000
+
+
+@pytest.mark.parametrize("large", [{f"k{n}": [n] for n in range(1_000)}, {"text": "x" * 30_000}, [[[1] * 900]]])
+def test_a_capability_too_large_to_work_with_is_still_declared(large: object):
+    declared = {"tools": {"listChanged": True}, "experimental": large, "logging": {}}
+    assert capabilities_of(declared) == {**declared, "experimental": {}}
+
+
+def test_capabilities_are_at_most_fifty():
+    assert len(capabilities_of({f"ability {n}": {} for n in range(60_000)})) == 50
+    assert capabilities_of(["tools"]) == {}
+
+
+@pytest.mark.parametrize(("letters", "is_kept"), [(1_000, True), (1_001, False), (1_000_000, False)])
+def test_a_tool_with_a_name_too_long_to_call_is_left_out(letters: int, is_kept: bool):  # noqa: FBT001
+    tools, notes = tools_of({"name": "x" * letters, "inputSchema": {"type": "object"}})
+    assert len(tools) == is_kept
+    assert len(notes) == (not is_kept)
+    assert all(len(note) < 300 for note in notes)
 
 
 def test_a_note_about_a_long_name_is_short():

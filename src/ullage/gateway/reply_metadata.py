@@ -245,6 +245,8 @@ _FOR_THE_CLIENT = frozenset({"_meta", "annotations", "icons"})
 _BINARY = ("data", "blob")
 _SHOWN_VALUES = 1_000
 """Values that are written as JSON in one step."""
+_TEXT_STEP = 100_000
+"""Characters of a text that are written as JSON in one step."""
 _PORTION = 100
 """Members of a long list that are examined in one step."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -268,6 +270,11 @@ def _pieces(value: Json) -> Iterator[str]:
     """Yield the JSON of a value in small pieces."""
     if isinstance(value, dict | list) and not _is_small(value):
         yield from _object(value) if isinstance(value, dict) else _array(value)
+    elif isinstance(value, str) and len(value) > _TEXT_STEP:
+        yield '"'
+        for start in range(0, len(value), _TEXT_STEP):
+            yield _encode(value[start : start + _TEXT_STEP])[1:-1]
+        yield '"'
     else:
         yield _encode(value)
 
@@ -304,6 +311,8 @@ def _is_small(value: Json) -> bool:
             left -= len(outer)
             # Not examined if the number of members alone decides it.
             todo.extend((outer.values() if isinstance(outer, dict) else outer) if left >= 0 else ())
+        elif isinstance(outer, str):
+            left -= len(outer) // (_TEXT_STEP // _SHOWN_VALUES)
     return left >= 0
 
 

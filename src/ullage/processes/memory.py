@@ -23,18 +23,18 @@ from ullage.mapped_files import release_mapped_pages
 
 __all__ = ["collect_garbage", "release_free_memory"]
 
-_LOOK_SECONDS = 5.0
+_LOOK_SECONDS = 2.0
 """Seconds between two looks."""
-_MOST_LEFT = 5
+_MOST_LEFT = 3
 """Collections of the middle generation after which a full one is made even while calls are open. With the gateway's
-thresholds that is a hundred thousand objects which were made and not freed at once, and 20 ms."""
-_MANY_LEFT = 15
+thresholds that is sixty thousand objects which were made and not freed at once, and 10 ms."""
+_MANY_LEFT = 8
 """Collections of the middle generation after which the objects are set aside instead."""
 _LONG_SECONDS = 0.03
-"""Duration of a full collection after which the remaining objects are set aside, so that the next one is short."""
+"""Processor time of a full collection after which what remains is set aside, so that the next one is short."""
 _QUIET_SECONDS = 10.0
 """Seconds without a call after which a collection may take long."""
-_MOST_ASIDE = 20
+_MOST_ASIDE = 8
 """Times that objects are set aside without such a quiet moment. Then they are examined all the same."""
 _LARGEST_SHARE = 0.005
 """Largest part of the time that full collections may take."""
@@ -61,7 +61,9 @@ async def collect_garbage(
         look_seconds: Seconds between two looks.
         quiet_seconds: Seconds without a call after which a collection may take long.
     """
-    made, started, last_call, times_aside = _middle_collections(), calls.started, time.monotonic(), 0
+    # What was loaded so far stays for the most part, and would be visited each time.
+    gc.freeze()
+    made, started, last_call, times_aside = _middle_collections(), calls.started, time.monotonic(), 1
     while True:
         await anyio.sleep(look_seconds)
         is_idle, left = not len(calls), _middle_collections() - made
@@ -71,7 +73,7 @@ async def collect_garbage(
         examines_all = (times_aside and is_quiet) or times_aside >= _MOST_ASIDE
         if not examines_all and (not left or (left < _MOST_LEFT and not is_idle)):
             continue
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         if left >= _MANY_LEFT and not examines_all and not is_quiet:
             gc.freeze()
             times_aside += 1
@@ -80,7 +82,7 @@ async def collect_garbage(
                 gc.unfreeze()
                 times_aside = 0
             gc.collect()
-            if time.perf_counter() - began > _LONG_SECONDS:
+            if time.thread_time() - cpu_began > _LONG_SECONDS:
                 gc.freeze()
                 times_aside += not examines_all
         if is_idle:

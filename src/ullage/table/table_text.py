@@ -32,7 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from itertools import count
+from itertools import count, islice
 from typing import Any, Final
 
 from ullage.errors import BadInput
@@ -120,6 +120,8 @@ _NEVER_RAW = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _TOGETHER = 1_000
 """Values written by one call."""
+_JOINED = 500
+"""Members of a list or object that are joined at once."""
 _PORTION = 2_000
 """Values written between two yields."""
 
@@ -149,6 +151,15 @@ def dump_value(value: Cell, indent: int | None = None) -> str:
         return "".join(_pieces(value, indent, "\n"))
     if isinstance(value, dict | list) and _is_long(value):
         # A single call for all of it would block every other thread.
+        # Nor is one call given a million pieces to join: some hundred members are joined first.
+        if len(value) > _JOINED:
+            if isinstance(value, list):
+                some = (value[at : at + _JOINED] for at in range(0, len(value), _JOINED))
+                return f"[{','.join([dump_value(one)[1:-1] for one in some])}]"
+            members, parts = iter(value.items()), list[str]()
+            while few := dict(islice(members, _JOINED)):
+                parts.append(dump_value(few)[1:-1])
+            return f"{{{','.join(parts)}}}"
         if isinstance(value, list):
             return f"[{','.join(map(dump_value, value))}]"
         return f"{{{','.join(f'{quote_as_json(key)}:{dump_value(member)}' for key, member in value.items())}}}"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ullage.gateway.results import held_result
 from ullage.gateway.results.held_result import boundary, survey
 from ullage.tokens import drain
 
@@ -79,3 +80,30 @@ def test_units_lose_nothing_but_line_ends(text: str, width: int):
     wide = text + "x" * width
     assert "".join(units(wide)) == wide.replace("\n", "")
     assert not any(unicodedata.combining(unit[0]) for unit in units("e\u0301" * 500))
+
+
+def commas_outside_strings(text: str) -> list[int]:
+    found, is_inside, at = list[int](), False, 0
+    while at < len(text):
+        if is_inside and text[at] == "\\":
+            at += 1
+        elif text[at] == '"':
+            is_inside = not is_inside
+        elif text[at] == "," and not is_inside:
+            found.append(at + 1)
+        at += 1
+    return found
+
+
+@given(st.text(alphabet='",\\ab[', max_size=60), st.integers(2, 9))
+def test_commas_outside_strings_are_found_in_windows_of_any_size(text: str, window: int):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held_result, "_WINDOW", window)
+        assert [*held_result._commas(text, 0, len(text))] == commas_outside_strings(text)
+
+
+def test_json_with_one_very_long_string_is_parted_like_any_other():
+    text = json.dumps({"a": "word, \\" * 200_000, "b": [*range(400)]})
+    parts = units(text)
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= 240

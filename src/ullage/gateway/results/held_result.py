@@ -25,7 +25,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ullage.messages import Media
 from ullage.table import Continued, Path, Scanned, scan
@@ -70,8 +70,12 @@ _LONGEST = 240
 _MOST_LINES = 2_000_000
 _STRIDE = 500
 """Units found in one step."""
-_COMMA = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z)|,', re.DOTALL)
+_COMMA = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|,', re.DOTALL)
 """Matches a JSON string, even without its end, or a comma outside strings."""
+_IN_STRING = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
+"""Matches the rest of a JSON string up to its end."""
+_WINDOW = 65_536
+"""Characters that are searched by one call, which blocks other threads."""
 _JOINING = "\u200d"
 _BACK = 32
 """Most characters that a boundary is moved back to keep combining characters together."""
@@ -169,16 +173,41 @@ def _parted(text: str, start: int, end: int, *, is_json: bool) -> Iterator[tuple
 def _stops(text: str, start: int, end: int, *, is_json: bool) -> Iterator[int]:
     """Yield places after commas of JSON, a line's length apart or at the next comma after that."""
     begun, last = start, start
-    for match in _COMMA.finditer(text, start, end) if is_json else ():
-        if match[0] != ",":
-            continue
-        if match.end() - begun > _LONGEST and last > begun:
+    for stop in _commas(text, start, end) if is_json else ():
+        if stop - begun > _LONGEST and last > begun:
             yield last
             begun = last
-        last = match.end()
+        last = stop
     if end - begun > _LONGEST and last > begun:
         yield last
     yield end
+
+
+def _commas(text: str, at: int, end: int) -> Iterator[int]:
+    """Yield the places after the commas outside strings. Searches a window at a time, however long a string is."""
+    is_inside = False
+    while at < end:
+        window = min(at + _WINDOW, end)
+        if is_inside:
+            stop = cast("re.Match[str]", _IN_STRING.match(text, at, window)).end()
+            is_inside = text[stop : stop + 1] != '"'
+            # A backslash at the end of the window is read with what follows it.
+            at = stop if is_inside and stop > at else stop + 1
+            continue
+        for match in _COMMA.finditer(text, at, window):
+            if match[0] == ",":
+                yield match.end()
+            elif match.end() == window < end and not _is_closed(match[0]):
+                at, is_inside = match.start() + 1, True
+                break
+        else:
+            at = window
+
+
+def _is_closed(string: str) -> bool:
+    """Return whether a JSON string that may be cut ends in a quote that is not escaped."""
+    body = string[1:-1]
+    return len(string) > 1 and string[-1] == '"' and (len(body) - len(body.rstrip("\\"))) % 2 == 0
 
 
 def boundary(text: str, start: int, limit: int, *, is_json: bool = False) -> int:

@@ -434,8 +434,8 @@ def _values(opened: OpenResult, shape: Shape, steps: tuple[Step, ...]) -> Steps[
             holders.append(
                 cast("dict[str, Json]", holders[-1]).get(str(key)) if isinstance(holders[-1], dict) else None
             )
-        kept = {id(one) for one in found}
-        if isinstance(holders[-1], list) and not any(id(one) in kept for one in holders):
+        held = {id(one) for one in holders}
+        if isinstance(holders[-1], list) and not any(id(one) in held for one in found):
             _release(holders[-1])
         return found
     for record in _records(opened, shape, steps[depth]):

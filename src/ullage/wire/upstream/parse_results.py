@@ -41,6 +41,7 @@ __all__ = [
     "Fit",
     "as_object",
     "as_text",
+    "capabilities_of",
     "fitted",
     "introduction_of",
     "listing_of",
@@ -174,6 +175,13 @@ largest of 2,638 recorded definitions has 89,000 characters.
 """
 _SENTENCES = 1_000
 """Maximum characters of such a tool's description."""
+_LONGEST_NAME = 1_000
+"""Characters of a name beyond which a tool is left out; the protocol recommends 128 at most."""
+_LONGEST_INSTRUCTIONS = 200_000
+"""Characters of a server's instructions beyond which the rest is left out."""
+_ABILITY_VALUES, _ABILITY_LETTERS = 500, 20_000
+"""JSON values and characters beyond which one of a server's capabilities is read as an empty object."""
+_MOST_ABILITIES = 50
 _META_VALUES, _META_LETTERS = 2_000, 200_000
 """JSON values and characters of a result's metadata beyond which members of it are left out."""
 _LEFT_OUT = "dev.ullage/left_out"
@@ -228,6 +236,9 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
     name = raw.get("name")
     if not isinstance(name, str) or not name:
         note("lists a tool without a name; it is left out")
+        return None
+    if len(name) > _LONGEST_NAME:
+        note(f"lists the tool `{_short(name)}` with a name of {len(name):,} characters; it is left out")
         return None
     if is_larger(raw, _VALUES, _LETTERS):
         note(
@@ -483,12 +494,27 @@ def _objects(value: Json) -> tuple[list[dict[str, Json]], int]:
 def introduction_of(info: object, instructions: object, *, otherwise: str) -> Introduction:
     """Return what a server declared about itself; `otherwise` is its name where it declared none."""
     said = as_object(info)
+    name, version, title = (_cut(as_text(said.get(key)), _SENTENCES) for key in ("name", "version", "title"))
     return Introduction(
-        name=as_text(said.get("name")) or otherwise,
-        version=as_text(said.get("version")),
-        title=as_text(said.get("title")),
-        instructions=as_text(instructions),
+        name=name or otherwise,
+        version=version,
+        title=title,
+        instructions=_cut(as_text(instructions), _LONGEST_INSTRUCTIONS),
     )
+
+
+def capabilities_of(said: object) -> dict[str, Json]:
+    """Return the capabilities that a server declared; one of unusual size counts as declared, without its details."""
+    declared = itertools.islice(as_object(said).items(), _MOST_ABILITIES)
+    return {
+        ability: {} if is_larger(parts, _ABILITY_VALUES, _ABILITY_LETTERS) else parts
+        for ability, parts in declared
+        if len(ability) <= _LONGEST_NAME
+    }
+
+
+def _cut(text: str | None, most: int) -> str | None:
+    return text if text is None or len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _short(text: str) -> str:

@@ -46,7 +46,7 @@ from ullage.tool import (
     Tool,
     ToolSource,
 )
-from ullage.tracing import Span, child_span, trace_fields
+from ullage.tracing import Span, child_span, is_recording, trace_fields
 
 from ..jsonrpc import (
     CAPABILITIES_KEY,
@@ -71,6 +71,7 @@ from ..jsonrpc import (
 from .parse_results import (
     as_object,
     as_text,
+    capabilities_of,
     introduction_of,
     listing_of,
     read_completion,
@@ -290,7 +291,7 @@ class _Asking:
         return Agreement(
             version=version,
             introduction=introduction_of(info, result.get("instructions"), otherwise=self._peer.server),
-            capabilities=as_object(result.get("capabilities")),
+            capabilities=capabilities_of(result.get("capabilities")),
             client=self._client,
         )
 
@@ -607,22 +608,27 @@ class Upstream(ServerConnection):
         self._routing.note(asked)
         if self._routing.roots.is_open():
             await self._routing.roots.settle(asked)
+        if not is_recording():
+            return await self._send(method, params, asked)
         with self._client_span(method, params) as span:
-            # Only here: work in the background may have begun within a request that has long been answered.
-            traced = trace_fields()
-            headers = self._headers(method, params)
-            params["_meta"] |= traced
-            result = await self._peer.request(
-                method,
-                params,
-                silence=self._server.call_timeout,
-                asked=asked,
-                progress=asked.progress if isinstance(asked, Call) else None,
-                headers=None if headers is None else {**headers, **traced},
-            )
+            result = await self._send(method, params, asked)
             if span is not None and result.get("isError") is True:
                 span.error = "tool_error"
             return result
+
+    async def _send(self, method: str, params: Message, asked: Asked) -> Answer:
+        # Only here: work in the background may have begun within a request that has long been answered.
+        traced = trace_fields()
+        headers = self._headers(method, params)
+        params["_meta"] |= traced
+        return await self._peer.request(
+            method,
+            params,
+            silence=self._server.call_timeout,
+            asked=asked,
+            progress=asked.progress if isinstance(asked, Call) else None,
+            headers=None if headers is None else {**headers, **traced},
+        )
 
     def _client_span(self, method: str, params: Message) -> AbstractContextManager[Span | None]:
         target: str | None = params.get("name")
