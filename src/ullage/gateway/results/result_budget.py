@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from ullage.errors import OverBudget
 from ullage.options import Handling, ResultRules
+from ullage.table import read_pieces
 from ullage.tokens import Count, Meter, Method, Steps, drain, patiently
 from ullage.tool import Call, Caller, Json, Listing, Origin, Reply, Structured, Tool
 
@@ -68,6 +69,8 @@ _OWN_BUDGET = "max_tokens"
 """Name of the argument for the budget in Ullage's own tools."""
 _LONG = 50_000
 """Bytes above which a reply is handled in a worker thread."""
+_DEEPEST = 500
+"""Maximum nesting of such a text."""
 _LONGEST_COUNTED = 400_000
 """Most characters of a shortened reply that are counted for the ledger; a longer one is estimated."""
 _VALUES = 2_000
@@ -310,7 +313,9 @@ async def _with_structure(reply: Reply) -> Reply:
     if reply.structured is not None or reply.is_error or text[:1] != "{":
         return reply
     try:
-        value: Json = await anyio.to_thread.run_sync(json.loads, text) if len(text) > _LONG else json.loads(text)
+        value: Json = (
+            await anyio.to_thread.run_sync(read_pieces, text, _DEEPEST) if len(text) > _LONG else json.loads(text)
+        )
     except (ValueError, RecursionError):
         return reply
     return replace(reply, structured=Structured(value)) if isinstance(value, dict) else reply

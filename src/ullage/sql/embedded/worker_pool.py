@@ -32,7 +32,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed, UllageError
 from ullage.processes import process_watcher
-from ullage.table import Cell, Row
+from ullage.table import Cell, Row, decode_pieces, read_pieces
 from ullage.tool import Json
 
 from ..database import Answer, Limits
@@ -143,6 +143,8 @@ _MOST = 64 << 20
 """Maximum bytes of one frame."""
 _AT_ONCE = 1 << 20
 """Maximum bytes of a frame that is decoded in the event loop."""
+_DEEPEST = 500
+"""Maximum nesting of a frame."""
 _REAPED = 1.0
 """Seconds to wait for a killed process to end."""
 _LEAVING = 1.0
@@ -239,10 +241,15 @@ class Worker:
 
 async def _take(received: Received, body: bytes) -> None:
     try:
-        frame: Json = json.loads(body) if len(body) < _AT_ONCE else await anyio.to_thread.run_sync(json.loads, body)
+        frame: Json = json.loads(body) if len(body) < _AT_ONCE else await anyio.to_thread.run_sync(_read_frame, body)
         received.take(frame)
-    except (ValueError, Nonsense) as error:
+    except (ValueError, RecursionError, Nonsense) as error:
         raise Gone("nonsense") from error
+
+
+def _read_frame(body: bytes) -> Json:
+    """Parse a long frame in pieces: one call of the parser would block every thread."""
+    return read_pieces(decode_pieces(body), _DEEPEST)
 
 
 _ASK_LESS = "ask for less: narrow the WHERE, aggregate, or join on fewer rows"
