@@ -20,7 +20,7 @@ from gateway_server import NOUNS, VERBS
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-ROUNDS = 15
+ROUNDS = 30
 CALLS = 20
 LONGEST = 1.0
 """Seconds after which a block ends early, for those that take their time."""
