@@ -1,9 +1,13 @@
 import json
+import math
+from typing import Any
 
+import anyio
 import pytest
 
 from ullage.wire.jsonrpc import (
     DEEPEST,
+    LineReader,
     LineSplitter,
     TooDeep,
     TooLong,
@@ -107,3 +111,36 @@ def test_a_line_longer_than_the_longest_is_refused_and_forgotten():
     with pytest.raises(TooLong):
         list(splitter.split(b"x" * 200_000))
     assert list(splitter.split(b"y\n")) == [b"y"]
+
+
+@pytest.mark.anyio
+async def test_a_long_batch_is_taken_some_messages_at_a_time_and_before_the_next_line():
+    taken = list[Any]()
+    reader = LineReader(lambda line, read: read(line), lambda _, value: taken.append(value), longest=math.inf)
+    batch = [{"jsonrpc": "2.0", "method": "notifications/message", "params": {"n": n}} for n in range(5_000)]
+    done = anyio.Event()
+    reader.feed(json.dumps(batch).encode() + b"\n" + b'{"last": 1}\n')
+    reader.finish(done.set)
+    with anyio.fail_after(20):
+        await done.wait()
+    assert taken.pop() == {"last": 1}
+    assert max(map(len, taken)) <= 200
+    assert [one for portion in taken for one in portion] == batch
+
+
+@pytest.mark.parametrize("line", [b' {"a": 1}', b'{"a": 1} \r', b'\t{"a": 1}\n', b'\xef\xbb\xbf{"a": 1}'])
+def test_white_space_around_a_message_does_not_matter(line: bytes):
+    assert read_line(line) == {"a": 1}
+
+
+@pytest.mark.parametrize("line", [b"", b" ", b'{"a": 1} x', b'{"a": 1}{', b"{", b'{"a": 1,}', b"nul"])
+def test_what_is_around_or_missing_from_a_message_is_an_error(line: bytes):
+    with pytest.raises(ValueError, match=r"JSON|Expecting|Extra|Illegal|double"):
+        read_line(line)
+
+
+def test_a_value_that_contains_itself_is_refused():
+    value: dict[str, object] = {}
+    value["again"] = value
+    with pytest.raises(RecursionError):
+        encode_line(value)

@@ -655,7 +655,13 @@ class LineReader:
             value = await anyio.to_thread.run_sync(self._read, line, read_long_line, abandon_on_cancel=True)
             if len(line) > LEAST:
                 keep_until_unused(value)
-            self._take(line, value)
+            # Of a batch, no more messages are taken in a turn than lines.
+            batch = cast("list[object]", value) if value.__class__ is list else []
+            for start in range(0, len(batch), _JSONRPC_AT_ONCE):
+                self._take(line, batch[start : start + _JSONRPC_AT_ONCE])
+                await asyncio.sleep(_BREATH)
+            if not batch:
+                self._take(line, value)
         finally:
             self._reading = None
         self._take_some()
