@@ -38,6 +38,8 @@ __all__ = [
 
 _BRIEF = 80
 """Most characters of a reason that is shown in a list of servers."""
+_LONGEST_ASKED = 4_000
+"""Characters of a name that are compared with those of tools and servers."""
 _MOST_OPTIONS = 8
 _UNLISTED = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
 """Names under which a tool that is not listed can be called."""
@@ -262,7 +264,9 @@ class View:
             Unavailable: It can only run as a task.
         """
         assert self.book is not None
-        owner = None if server is None else self.server(server)
+        # No tool has a name of that length, and comparing one of megabytes would take long.
+        name = name[:_LONGEST_ASKED]
+        owner = None if server is None else self.server(server[:_LONGEST_ASKED])
         found = self.book.find(name, owner)
         if len(found) > 1 and all(entry.member.own for entry in found):
             # Of several databases, prefer the one whose tools are listed.
