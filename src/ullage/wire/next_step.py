@@ -26,6 +26,8 @@ def run_scheduled(loop: asyncio.AbstractEventLoop, count_before: int) -> None:
 
     A step of a task cannot run within another task's; in that case the callback stays scheduled.
     """
+    if count_before < 0:
+        return
     ready = cast("deque[asyncio.Handle]", getattr(loop, "_ready", ()))
     if len(ready) == count_before + 1 and asyncio.current_task(loop) is None:
         ready.pop()._run()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
