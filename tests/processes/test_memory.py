@@ -92,12 +92,16 @@ async def test_nothing_is_collected_where_nothing_was_made():
     assert session() is not None
 
 
-async def test_what_was_there_before_is_examined_after_a_time_without_calls():
+async def test_what_was_loaded_before_is_not_examined():
     session = left_behind()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(collect_garbage, Calls(), 0.01, 0.1)
-        assert await wait_until_freed(session)
+        await anyio.sleep(0.02)
+        later = left_behind()
+        assert await wait_until_freed(later)
+        await anyio.sleep(0.2)
         tasks.cancel_scope.cancel()
+    assert session() is not None
 
 
 async def test_many_new_objects_are_examined_only_after_a_time_without_calls():
@@ -121,9 +125,10 @@ async def test_many_new_objects_are_examined_only_after_a_time_without_calls():
 
 
 async def test_objects_set_aside_again_and_again_are_examined_without_a_time_without_calls():
-    session = left_behind()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(collect_garbage, Calls(1), 0.005)
+        await anyio.sleep(0.002)
+        session = left_behind()
         with anyio.fail_after(60):
             while session() is not None:
                 for _ in range(20):

@@ -61,9 +61,9 @@ async def collect_garbage(
         look_seconds: Seconds between two looks.
         quiet_seconds: Seconds without a call after which a collection may take long.
     """
-    # What was loaded so far stays for the most part, and would be visited each time.
+    # Nearly all that was loaded so far stays, and would be visited each time.
     gc.freeze()
-    made, started, last_call, times_aside = _middle_collections(), calls.started, time.monotonic(), 1
+    made, started, last_call, times_aside = _middle_collections(), calls.started, time.monotonic(), 0
     while True:
         await anyio.sleep(look_seconds)
         is_idle, left = not len(calls), _middle_collections() - made
