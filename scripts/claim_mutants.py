@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -46,7 +46,9 @@ GRACE = 30  # seconds after the end of the run in which the last mutants are jud
 POOL = 100  # mutants among which the sample of an id is chosen: those of its nearest lines
 LEAST = 0.5  # how near a line must be to an id, as a share of the nearest line and of the line's nearest id
 RECALL = 2  # how much more it weighs that claims execute a line than that no other test does
-OTHERS = 12  # claims of other ids that try a survivor: those that execute its lines and the least beside them
+OTHERS = (
+    20  # seconds of claims of other ids that try a survivor of the id's own, those that execute least beside it first
+)
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ullage"
 
@@ -106,7 +108,12 @@ EMPTY: dict[str, str] = {"str": "''", "int": "0", "float": "0.0", "list": "[]", 
 # Text that a program compares or looks up: a key, a code, a name. Anything with a space is wording.
 KEY = re.compile(r"[A-Za-z_$][\w$./:-]+")
 LARGE = 16  # from here on a number is a measure, and one more or less is no other behaviour: it is scaled
+NAMED = 3  # from here on a number that has a name is set by how well something works, unless a document states it
 NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)[ _`]*(%|ms|µs|[kKMG]i?B|[kKM]\b|minutes?|hours?|days?)?")
+SENTENCE_END = re.compile(r"(?<=[.;!?])\s+|\n\s*(?=[-*|#\n\"])")
+WORD = re.compile(r"[A-Z][a-z]{3,}|[a-z]{4,}|[A-Z]{4,}")
+STEM = 5  # letters by which `column`, `columns` and `COLUMNS` are one word
+AMOUNTS = frozenset({"most", "least", "more", "less", "than", "over", "under", "longest", "ullage"})
 UNITS: dict[str, Sequence[float]] = {
     "%": (0.01,),
     "ms": (1e-3,),
@@ -126,6 +133,7 @@ UNSEEN_METHODS = frozenset(
         *("cast", "TypeVar"),  # types
         *("sleep", "wait", "move_on_after", "fail_after", "perf_counter", "monotonic"),  # time
         *("flush", "fsync"),  # what only a crash of the machine would show
+        "annotate_span",  # traces of the process itself
     }
 )
 # Arguments that change how long something takes, how it is spelt in memory or what a failure looks like.
@@ -148,33 +156,47 @@ UNSEEN_FUNCTIONS = frozenset({"__repr__", "__str__", "__hash__", "__dir__"})
 
 
 def find_mutants(
-    tree: ast.Module, names: Mapping[str, object] | None = None, stated: frozenset[float] | None = None
+    tree: ast.Module, names: Mapping[str, object] | None = None, stated: "Statements | None" = None
 ) -> list[Mutant]:
     """Every mutant of a module.
 
     Args:
         tree: the module; a mutant refers to its nodes.
         names: the module's globals. A name of an upper-case number or key is mutated where a function reads it.
-        stated: the numbers that the contracts and the docs state. A measure that none of them states is tuned by a
-            benchmark: its floors hold it, and no claim does. Without this, every measure is mutated.
+        stated: the numbers that the contracts and the docs state. A measure that no sentence states together with a
+            word of its own name or of its function is tuned by a benchmark: its floors hold it, and no claim does.
+            Without this, every measure is mutated.
     """
     return list(_Finder(_Values(names or {}, stated)).in_body(tree, ""))
 
 
-def stated_numbers(text: str) -> frozenset[float]:
+Statements = Mapping[float, Set[str]]
+"""The stems of the words of all sentences that state a number, by the number."""
+
+
+def stated_numbers(text: str) -> Statements:
     """Every number in a text, as it is written and in base units: `15 minutes` is 15, 900 and 900,000."""
-    found = set[float]()
-    for written, unit in NUMBER.findall(text):
-        number = float(written.replace(",", ""))
-        key = unit if unit in UNITS else unit.rstrip("s") if unit.rstrip("s") in UNITS else unit[:1].lower()
-        found |= {number, *(round(number * scale, 9) for scale in UNITS.get(key, ()))}
-    return frozenset(found)
+    found: dict[float, set[str]] = defaultdict(set)
+    for sentence in SENTENCE_END.split(text):
+        stems = stems_of(sentence)
+        for written, unit in NUMBER.findall(sentence):
+            number = float(written.replace(",", ""))
+            key = unit if unit in UNITS else unit.rstrip("s") if unit.rstrip("s") in UNITS else unit[:1].lower()
+            for each in (number, *(round(number * scale, 9) for scale in UNITS.get(key, ()))):
+                found[each] |= stems
+    return dict(found)
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """The first letters of every word of a text or of a name, without words that say how much."""
+    words = (word.lower() for word in WORD.findall(text))
+    return frozenset(word[:STEM] for word in words if word not in AMOUNTS)
 
 
 @functools.cache
-def documented_numbers() -> frozenset[float]:
+def documented_numbers() -> Statements:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "tests" / "requirements.py"]
-    return stated_numbers("\n".join(page.read_text(encoding="utf-8") for page in pages))
+    return stated_numbers("\n\n".join(page.read_text(encoding="utf-8") for page in pages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +204,7 @@ class _Values:
     """Which constants are mutated, and into what."""
 
     names: Mapping[str, object]
-    stated: frozenset[float] | None
+    stated: Statements | None
 
     def read(self, node: ast.AST) -> object:
         """The value of a constant or of an upper-case name of one."""
@@ -194,15 +216,19 @@ class _Values:
         value = self.read(node)
         return isinstance(value, float) or (type(value) is int and abs(value) >= LARGE)
 
-    def others(self, node: ast.AST) -> Iterator[tuple[str, ast.Constant]]:
-        """Other values in place of a number, a truth value or a key, or of an upper-case name of one."""
+    def others(self, node: ast.AST, place: str) -> Iterator[tuple[str, ast.Constant]]:
+        """Other values in place of a number, a truth value or a key, or of an upper-case name of one.
+
+        Args:
+            node: the constant or the name.
+            place: the names of what it belongs to, which a sentence must mention to state its value.
+        """
         value = self.read(node)
-        is_tuned = (
-            self.stated is not None
-            and isinstance(value, float | int)
-            and self.is_measure(node)
-            and round(abs(value), 9) not in self.stated
-        )
+        is_tuned = False
+        if self.stated is not None and isinstance(value, float | int):
+            is_named = isinstance(node, ast.Name) and abs(value) >= NAMED
+            said = self.stated.get(round(abs(value), 9), frozenset())
+            is_tuned = (is_named or self.is_measure(node)) and stems_of(f"{ast.unparse(node)} {place}").isdisjoint(said)
         for other in () if is_tuned else _other_values(value):
             yield "constant", ast.Constant(other)
 
@@ -247,7 +273,7 @@ class _Finder:
                 yield from self.defaults(name, each.target.id, each.value)
 
     def defaults(self, owner: str, name: str, value: ast.expr) -> Iterator[Mutant]:
-        for rule, new in self.values.others(value):
+        for rule, new in self.values.others(value, f"{owner} {name}"):
             edit = Default(owner, name, new.value)
             yield Mutant(self.function, self.lines, f"default {rule}", ast.unparse(value), ast.unparse(new), edit)
 
@@ -307,7 +333,7 @@ class _Finder:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
             yield "sign", node.operand
         elif isinstance(node, ast.Constant | ast.Name):
-            yield from self.values.others(node)
+            yield from self.values.others(node, self.function)
         if isinstance(parent, ast.If | ast.IfExp) and part == "test" and not _is_swapped(node):
             yield "negated", ast.UnaryOp(ast.Not(), node) if isinstance(node, ast.expr) else node
 
@@ -855,8 +881,9 @@ class ExecutionIndex:
     def judges(self, module: Module, mutant: Mutant, name: str) -> tuple[list[str], list[str]]:
         """The claims of the id that execute the mutated lines, and those of other ids that try a survivor.
 
-        Where no claim executes the lines, these are claims that execute the function. The claims of other ids are the
-        most specific ones: whether a line that an id passes through is right is for the tests of that line to prove.
+        Where no claim executes the lines, these are claims that execute the function. Whether a line that an id passes
+        through is right is for the tests of that line to prove: the claims of other ids come in the order of how
+        specific they are, each test function once before any other parameters of it, for `OTHERS` seconds in all.
         """
         is_executed = self.is_executed(module.path, mutant)
         lines = mutant.lines if is_executed else self.places.get((module.path, mutant.function), [])
@@ -864,8 +891,16 @@ class ExecutionIndex:
             test for test, each in self.traced.items() if not each.lines.get(module.path, frozenset()).isdisjoint(lines)
         }
         own = sorted(found & self.claims[name], key=lambda test: self.traced[test].seconds)
-        others = sorted(found - self.claims[name], key=lambda test: self.line_counts[test])
-        return own, others[:OTHERS]
+        by_function: dict[str, list[str]] = defaultdict(list)
+        for test in sorted(found - self.claims[name], key=lambda test: self.traced[test].seconds):
+            by_function[_test_function(test)].append(test)
+        ranks = [(at, self.line_counts[test], test) for tests in by_function.values() for at, test in enumerate(tests)]
+        others, seconds = list[str](), 0.0
+        for _, _, test in sorted(ranks):
+            if (seconds := seconds + self.traced[test].seconds) > OTHERS:
+                break
+            others.append(test)
+        return own, others
 
 
 def _judged_count(counts: Counter[Outcome]) -> int:

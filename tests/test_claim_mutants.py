@@ -3,14 +3,17 @@
 import ast
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from claim_mutants import (
+    OTHERS,
     ExecutionIndex,
     Module,
     Mutant,
+    Statements,
     Traced,
     apply_mutant,
     compile_mutant,
@@ -19,6 +22,7 @@ from claim_mutants import (
     judged,
     load_functions,
     stated_numbers,
+    stems_of,
 )
 
 SOURCE = '''
@@ -131,21 +135,28 @@ def test_a_mutant_that_the_end_of_the_run_cuts_short_is_not_counted_as_killed():
 
 
 def test_numbers_are_read_as_they_are_written_and_in_base_units():
-    assert stated_numbers("waits 15 minutes, or 10 ms; at 65 % of 200,000, or of `128k`") == {
+    assert set(stated_numbers("waits 15 minutes, or 10 ms; at 65 % of 200,000, or of `128k`")) == {
         *(15, 900, 900_000),
         *(10, 0.01),
         *(65, 0.65),
         200_000,
         *(128, 128_000, 131_072),
     }
-    assert stated_numbers("half of v2.5 and gpt-4o") == {4}
+    assert set(stated_numbers("half of v2.5 and gpt-4o")) == {4}
+
+
+def test_a_number_is_stated_beside_the_words_of_its_sentence():
+    stated = stated_numbers("At most 40 coins. A purse opens.\n- Pay by 40 cards\n- or at 65 %")
+    assert stated[40] == {"coins", "cards"}
+    assert stated[65] == set()
+    assert stems_of("_MOST_COLUMNS of readColumn") == {"colum", "read"}
 
 
 def test_a_measure_is_mutated_only_where_a_document_states_it():
     source = "RATE = 0.65\ndef spend(coins):\n    if coins > 40:\n        return coins * RATE\n    return coins < 3\n"
     tree, names = ast.parse(source), {"RATE": 0.65}
 
-    def rules(stated: frozenset[float] | None) -> list[tuple[str, str, str]]:
+    def rules(stated: Statements | None) -> list[tuple[str, str, str]]:
         return [
             (each.rule, each.before, each.after)
             for each in find_mutants(tree, names, stated)
@@ -158,9 +169,23 @@ def test_a_measure_is_mutated_only_where_a_document_states_it():
         ("constant", "3", "2"),
     ]
     rate = [("constant", "RATE", "0.9750000000000001"), ("constant", "RATE", "0.325")]
-    assert rules(frozenset()) == small
-    assert rules(frozenset({0.65})) == [*rate, *small]
+    assert rules({}) == small
+    assert rules({0.65: {"price"}, 40: {"price"}}) == small, "of something else"
+    assert rules({0.65: {"spend"}}) == [*rate, *small]
+    assert rules({0.65: {"rate"}}) == [*rate, *small]
     assert rules(None) == [("constant", "40", "80"), ("constant", "40", "20"), *rate, *small]
+
+
+def test_a_number_with_a_name_is_mutated_only_where_a_document_states_it():
+    tree = ast.parse("def spend(coins):\n    return min(coins, FEW) if coins > ONE else 5\n")
+
+    def constants(stated: Statements) -> list[tuple[str, str]]:
+        found = find_mutants(tree, {"FEW": 3, "ONE": 1}, stated)
+        return [(each.before, each.after) for each in found if each.rule == "constant"]
+
+    plain = [("ONE", "2"), ("ONE", "0"), ("5", "6"), ("5", "4")]
+    assert sorted(constants({})) == sorted(plain)
+    assert sorted(constants({3: {"spend"}})) == sorted([*plain, ("FEW", "4"), ("FEW", "2")])
 
 
 def test_a_line_is_nearest_to_the_id_of_which_most_claims_execute_it():
@@ -185,5 +210,9 @@ def test_claims_of_the_id_judge_a_mutant_and_then_the_most_specific_of_other_ids
     limit = next(mutant for mutant in mutants if mutant.before == "LIMIT")
     assert index.judges(module, limit, "X:full") == (["test_all", "test_full"], ["test_dict", "test_wide"])
     assert index.judges(module, limit, "X:pay") == ([], ["test_full", "test_dict", "test_all", "test_wide"])
+    more = {**traced, "test_dict": replace(traced["test_dict"], seconds=OTHERS - 0.5)}
+    more["test_full[2]"] = replace(traced["test_full"], seconds=0.3)
+    index = ExecutionIndex({module.path: module}, more, claims)
+    assert index.judges(module, limit, "X:pay") == ([], ["test_full", "test_dict", "test_all", "test_wide"]), "20 s"
     near = index.near_mutant(module.path, next(mutant for mutant in mutants if mutant.function == "Purse.pay"))
     assert max(near, key=lambda name: near[name]) == "X:pay"

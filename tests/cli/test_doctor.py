@@ -36,6 +36,7 @@ def servers(work: Path) -> Path:
     return work
 
 
+@pytest.mark.requirement("S1:aggregate")
 def test_every_server_is_said_to_be_well_or_what_is_wrong(servers: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["doctor", "--include", "mcp.json"]) == 1
     captured = capsys.readouterr()
@@ -63,6 +64,7 @@ off  disabled in /mcp.json [mcpServers.off]
     assert SECRET not in captured.out + captured.err
 
 
+@pytest.mark.requirement("S1:aggregate")
 def test_json_says_the_same(servers: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["doctor", "--include", "mcp.json", "--json"]) == 1
     captured = capsys.readouterr()
@@ -79,6 +81,7 @@ def test_json_says_the_same(servers: Path, capsys: pytest.CaptureFixture[str]):
     assert found["store_error"] is None
 
 
+@pytest.mark.requirement("S1:aggregate")
 def test_one_server_alone_can_be_looked_at(servers: Path, capsys: pytest.CaptureFixture[str]):
     words = ["doctor", "notes", "--config", "other.toml"]
     write_toml(servers / "other.toml", notes=scripted(tool("echo")), dead=unruly("exits"))
@@ -95,6 +98,7 @@ Everything works.
     assert "no server is called `nots`" in capsys.readouterr().err
 
 
+@pytest.mark.requirement("S1:aggregate")
 def test_a_server_that_fails_at_starting_is_shown_with_all_it_said(work: Path, capsys: pytest.CaptureFixture[str]):
     code = "import sys; sys.exit('Traceback:\\n  at line 1\\nno such table')"
     write_json(work / "mcp.json", broken={"command": sys.executable, "args": ["-c", code]})

@@ -21,6 +21,7 @@ def raising(error: BaseException):
     return run
 
 
+@pytest.mark.requirement("U:errors")
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -37,6 +38,7 @@ def test_what_went_wrong_is_said_without_what_it_was_wrapped_in(
     assert capsys.readouterr().err == ("error: the point\n" if code == 2 else "")
 
 
+@pytest.mark.requirement("U:errors")
 def test_what_nobody_foresaw_is_not_hidden():
     with pytest.raises(ExceptionGroup):
         _run_verb(raising(ExceptionGroup("outer", [ValueError("x")])), argparse.Namespace())
@@ -77,6 +79,7 @@ def test_options_may_stand_anywhere(capsys: pytest.CaptureFixture[str]):
         assert json.loads(capsys.readouterr().out)["asked"] == "gpt-4"
 
 
+@pytest.mark.requirement("U:errors")
 def test_a_mistyped_verb_gets_the_nearest_name(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["uninstal"])

@@ -13,6 +13,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.requirement("S1:aggregate")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -29,18 +30,21 @@ def test_comments_and_trailing_commas_are_read_over(text: str, value: object):
     assert parse_relaxed(text) == value
 
 
+@pytest.mark.requirement("S1:aggregate")
 @given(JSON)
 def test_plain_json_is_left_as_it_is(value: object):
     text = json.dumps(value, indent=1)
     assert blank_comments(text) == text
 
 
+@pytest.mark.requirement("S1:aggregate")
 @pytest.mark.parametrize("text", ["", "{", '{"a" 1}', "[1,,2]", "/* open", '"open', "[,]x"])
 def test_what_is_not_json_is_still_refused(text: str):
     with pytest.raises(json.JSONDecodeError):
         parse_relaxed(text)
 
 
+@pytest.mark.requirement("S1:aggregate")
 def test_lines_stay_where_they_were():
     with pytest.raises(json.JSONDecodeError) as caught:
         parse_relaxed('{ // one\n/* two\nthree */\n"a": oops }')

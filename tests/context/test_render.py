@@ -168,7 +168,7 @@ def test_a_legend_longer_than_the_grid_goes_on_below_it():
     full = render_grid(replace(USAGE, breakdown=replace(USAGE.breakdown, messages=spent, tools=())))
     rows = full.splitlines()
     assert len(rows) == 13
-    assert rows[10].startswith(" " * 22)
+    assert [(row[:22].strip(), row[22:24]) for row in rows[10:]] == [("", "≡ "), ("", "⛶ "), ("", "⛝ ")]
     assert "≡ Summary: 3.5k tokens (1.8%)" in full
 
 

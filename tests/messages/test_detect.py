@@ -30,6 +30,7 @@ def _made_by(module: str) -> object:
         ({"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}, Format.OPENAI_RESPONSES),
         ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}, Format.ANTHROPIC),
         ({"role": "assistant", "content": [{"type": "server_tool_use", "id": "1"}]}, Format.ANTHROPIC),
+        ({"role": "user", "content": [{"type": "mcp_tool_result", "tool_use_id": "1"}]}, Format.ANTHROPIC),
         ({"type": "message", "role": "assistant", "content": [BLOCK], "stop_reason": None}, Format.ANTHROPIC),
         ({"role": "user", "parts": [{"text": "Hi"}]}, Format.GEMINI),
         ({"role": "model", "parts": []}, Format.GEMINI),
@@ -44,7 +45,8 @@ def _made_by(module: str) -> object:
     ],
 )
 def test_messages_are_told_by_what_only_one_format_writes(message: object, expected: Format):
-    assert detect_messages([USER, message], model="claude-sonnet-4-5") is expected
+    for model in ("claude-sonnet-4-5", "gpt-4o", "gemini-2.5-pro", None):
+        assert detect_messages([USER, message], model=model) is expected
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,9 @@ def test_messages_are_told_by_what_only_one_format_writes(message: object, expec
         ([], "claude-sonnet-4-5", Format.ANTHROPIC),
         ([], None, Format.OPENAI_CHAT),
         ([{"content": "Hi"}], None, Format.OPENAI_CHAT),
+        (["Hi", USER], "claude-sonnet-4-5", Format.ANTHROPIC),
+        ([USER, "Hi"], "gemini-2.5-pro", Format.OPENAI_CHAT),
+        ([{"role": "developer", "content": "x"}], "claude-sonnet-4-5", Format.OPENAI_CHAT),
     ],
 )
 def test_messages_that_two_formats_write_alike_are_told_by_the_model(messages: Any, model: Any, expected: Format):  # noqa: ANN401

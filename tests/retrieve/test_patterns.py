@@ -42,7 +42,16 @@ CASES = [
     ("# a comment", "# a comment", False),
     ("", "x", False),
     ("/", "x", False),
-    ("x" * 2_000, "x" * 2_000, False),
+    ("x" * 1_000, "x" * 1_000, True),
+    ("x" * 1_001, "x" * 1_001, False),
+    ("a/**", "a/", False),
+    ("**/a/*.md", "a/x.md", True),
+    ("**/a/*.md", "b/a/x.md", True),
+    ("**/a/*.md", "b/x.md", False),
+    ("**", "x/y", True),
+    ("a/**/b/**/c", "a/b/c", True),
+    ("a/**/b/**/c", "a/x/b/y/z/c", True),
+    ("a/**/b/**/c", "a/x/c", False),
 ]
 
 

@@ -85,6 +85,7 @@ def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path: Path):
         Tokens.read({}, tmp_path / "odd")
 
 
+@pytest.mark.requirement("U:ledger")
 def test_a_pause_of_half_an_hour_begins_another_session():
     sessions = InferredSessions()
     first = sessions.of("ada", "codex", 1000.0)
@@ -93,12 +94,14 @@ def test_a_pause_of_half_an_hour_begins_another_session():
     assert sessions.of("ada", "codex", 1000.0 + 3600 + 1801) != first
 
 
+@pytest.mark.requirement("U:ledger")
 def test_another_principal_or_client_has_another_session():
     sessions = InferredSessions()
     found = {sessions.of(*who, 0.0) for who in (("ada", None), ("ada", "codex"), ("eve", None))}
     assert len(found) == 3
 
 
+@pytest.mark.requirement("U:ledger")
 def test_so_many_sessions_are_remembered_and_the_longest_silent_is_forgotten():
     sessions = InferredSessions(kept=2)
     first = sessions.of("a", None, 0.0)

@@ -158,6 +158,7 @@ async def test_the_path_says_which_client_it_is_and_what_it_sees(era: str):
                 assert not inferred or session.startswith(f"{principal}/{name}@")
 
 
+@pytest.mark.requirement("U:ledger")
 @pytest.mark.anyio
 async def test_later_requests_without_a_session_share_one_until_a_pause():
     now = [1000.0]
@@ -169,6 +170,7 @@ async def test_later_requests_without_a_session_share_one_until_a_pause():
         assert text_of(await client.call_tool("toy", {}))[-1] != first
 
 
+@pytest.mark.requirement("U:ledger")
 @pytest.mark.anyio
 async def test_nobody_names_the_session_of_another_where_the_protocol_has_none():
     async with (
@@ -183,6 +185,7 @@ async def test_nobody_names_the_session_of_another_where_the_protocol_has_none()
         assert session.startswith("eve/")
 
 
+@pytest.mark.requirement("U:ledger")
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_principal_is_the_name_of_the_token(era: str):
@@ -326,6 +329,7 @@ def test_a_session_belongs_to_the_token_that_opened_it():
             assert client.post("/mcp", json=ping, headers=headers).status_code == status
 
 
+@pytest.mark.requirement("U:groups")
 def test_a_client_nobody_configured_is_not_found_and_told_who_is():
     answer = posted(http_app(profiles), "/mcp/nobody")
     assert answer.status_code == 404
@@ -475,6 +479,7 @@ def test_a_bound_address_is_reached_under_its_own_names(monkeypatch: pytest.Monk
     assert _names_of("::") == ("127.0.0.1", "::1", "localhost", "no such host")
 
 
+@pytest.mark.requirement("U:shutdown")
 @pytest.mark.requirement("U:shutdown")
 def test_a_request_to_a_server_that_was_told_to_end_is_refused():
     front = _front(PROFILES, None, None, AllowedHosts.build(("localhost",)), None, time.time, None)

@@ -208,12 +208,40 @@ def test_a_deep_value_is_read_to_some_depth():
         ({"type": "object", "properties": {"me": {"$ref": "#"}}}, "→ {me{me{me}}}"),
         ({}, ""),
         ({"type": ["string", "null"]}, "→ string"),
+        ({"anyOf": [{"properties": {"name": {}}}], "items": {"properties": {"id": {}}}}, "→ [{id}]"),
+        ({"anyOf": [{"properties": {"name": {}}}], "properties": {"id": {}}}, "→ {id}"),
+        ({"oneOf": [{"type": "null"}, {"type": "string"}, {"properties": {"id": {}}}]}, "→ {id}"),
+        ({"allOf": [*[{"type": "null"}] * 7, {"properties": {"id": {}}}]}, "→ {id}"),
+        ({"properties": {"id": {"const": 3}}, "additionalProperties": True}, "→ {id, …}"),
     ],
 )  # fmt: skip
 def test_a_schema_declares_a_shape(schema: dict[str, Json], said: str):
     found = shape_of_schema(schema)
     written = "" if found is None else write_shape(found, weigh)
     assert written == said or (said.startswith("→ {me") and written.startswith("→ {me"))
+
+
+def test_a_deep_schema_is_read_to_some_depth():
+    deep: dict[str, Json] = {"properties": {"id": {}}}
+    properties, items, parts = deep, deep, deep
+    for _ in range(9):
+        properties = {"properties": {"data": properties}}
+        items = {"items": items}
+    for _ in range(4):
+        parts = {"anyOf": [parts]}
+    shapes = [shape_of_schema(schema) for schema in (properties, items, parts, {"anyOf": [{"anyOf": [parts]}]})]
+    written = [None if found is None else write_shape(found, weigh) for found in shapes]
+    assert written == ["→ {data{data{data{data{data{data}}}}}}", None, "→ {id}", None]
+
+
+def test_kinds_of_declared_values_are_kept():
+    found = shape_of_schema({"properties": {"id": {"const": 3}, "state": {"const": "open"}, "active": {"const": True}}})
+    assert found is not None
+    assert {key: set(inner.kinds) for key, inner in found.keys.items()} == {
+        "id": {"number"},
+        "state": {"string"},
+        "active": {"boolean"},
+    }
 
 
 def test_a_property_with_an_odd_name_is_left_out_of_a_declared_shape():

@@ -147,7 +147,11 @@ procedure sales.purge\
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"), [(0, "~0"), (999, "~999"), (1_234, "~1.2k"), (2_000, "~2k"), (10_400, "~10k")]
+    ("rows", "said"),
+    [
+        *((0, "~0"), (999, "~999"), (1_000, "~1k"), (1_234, "~1.2k"), (2_000, "~2k"), (9_949, "~9.9k")),
+        *((10_400, "~10k"), (999_400, "~999k"), (1_000_000, "~1M"), (1_000_000_000, "~1B"), (10**10, "~10B")),
+    ],
 )
 def test_a_size_has_no_more_digits_than_it_deserves(rows: int, said: str):
     assert line(Table(name="t", rows=rows), {}) == f"t() {said} rows"

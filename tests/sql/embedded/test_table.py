@@ -76,6 +76,10 @@ def test_rows_are_sent_in_batches():
     rows: list[Row] = [("x" * 6_000,)] * 7
     assert [len(batch) for batch in batches(rows)] == [3, 3, 1]
     assert list(batches([])) == []
+    short: list[Row] = [(None,)] * 4_100
+    full: list[list[Row]] = [[("x" * 7_992, 1)] * 5, [("x" * 7_993, 1)] * 5]
+    assert [len(batch) for batch in batches(short)] == [2_001, 2_001, 98], "a value that is no text is 8 characters"
+    assert [[len(batch) for batch in batches(rows)] for rows in full] == [[3, 2], [2, 2, 1]]
 
 
 def test_a_name_is_unique_whatever_its_case():

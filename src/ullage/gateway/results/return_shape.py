@@ -297,7 +297,7 @@ def _is_dictionary(place: _Place, known: Sequence[str]) -> bool:
     if len(known) < _MOSTLY * len(place.keys) or _has_codes(place):
         return True
     density = sum(place.present.values()) / (place.objects * len(place.keys))
-    return (place.objects > 1 and density < _STABLE) or _has_equal_objects(place)
+    return density < _STABLE or _has_equal_objects(place)
 
 
 def _has_codes(place: _Place) -> bool:
