@@ -1,13 +1,15 @@
 from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 import anyio
 import pytest
 
 from context.sessions import METER, Summarising
-from ullage.context import CachePrices, Context, Options, Shed, context
+from ullage.context import CachePrices, Context, Options, Shed, context, context_options
 from ullage.context.context import shed_json
 from ullage.context.context_options import cache_prices_of, price_per_call
-from ullage.models import ModelTable, shipped
+from ullage.models import ModelTable, Price, shipped
 
 pytestmark = pytest.mark.requirement("S2:money")
 PRICES = CachePrices()
@@ -39,6 +41,49 @@ def test_prices_are_the_models_own_in_tokens_of_its_input():
 
 def test_a_model_without_a_known_price_has_the_default_prices():
     assert cache_prices_of(shipped(), "nobody/knows-it", when=WHEN) == PRICES
+
+
+@pytest.mark.parametrize(
+    ("left", "rewritten", "extra", "growth", "each"),
+    [
+        (95_000, 95_000, 0, 1_000, 14_642.857),
+        (30_000, 30_000, 135_000, 1_000, 9_725.0),
+        (30_000, 30_000, 135_000, 2_000, 11_450.0),
+        (30_000, 30_000, 135_000, 0.5, 8_001.725),
+        (129_500, 10, 7, 1_000, 12_994.5),
+        (129_500, 10, 7, 0.5, 12_975.039),
+        (140_000, 1_000, 500, 1_000, 15_750.0),
+    ],
+)
+def test_a_compaction_is_paid_by_the_calls_until_the_next_one(
+    left: int, rewritten: int, extra: float, growth: float, each: float
+):
+    paid = price_per_call(
+        left=left, rewritten=rewritten, extra=extra, refill=130_000, growth=growth, prices=CachePrices()
+    )
+    assert paid == pytest.approx(each, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("own", "prices"),
+    [
+        (
+            {"input": "2", "cache_read": "1", "cache_write": "3", "output": "8"},
+            CachePrices(read=0.5, write=1.5, output=4),
+        ),
+        ({"input": "2"}, CachePrices(read=1, write=1, output=1)),
+        ({"input": "2", "cache_read": "0"}, CachePrices(read=0, write=1, output=1)),
+        ({"input": "0", "output": "1"}, PRICES),
+        ({"output": "1"}, PRICES),
+    ],
+)
+def test_a_missing_price_of_the_cache_is_that_of_input(
+    own: dict[str, str], prices: CachePrices, monkeypatch: pytest.MonkeyPatch
+):
+    said: dict[str, Any] = {"input": None, "output": None, **{name: Decimal(one) for name, one in own.items()}}
+    price = Price(**said, source="own", date=WHEN.date())
+    monkeypatch.setattr(context_options, "price_of", lambda *_, **__: price)
+    assert cache_prices_of(shipped(), "gpt-4o", when=WHEN) == prices
 
 
 class Clock:

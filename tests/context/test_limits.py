@@ -62,3 +62,59 @@ def test_the_window_is_full_where_the_room_for_the_answer_begins():
     marks = limits_of(Options(), 10_000, fixed=500, used=8_000)
     assert marks.is_over(8_000)
     assert not marks.is_over(7_999)
+
+
+ORIGINALS = {"keep": 0.2, "target": 0.4, "reserve": 0.1, "least_gain": 0.2}
+
+
+@pytest.mark.requirement("S2:compact:when", "S2:money")
+@pytest.mark.parametrize(
+    ("options", "given", "marks"),
+    [
+        # window, fixed, soft, hard, target, keep, refill, goal
+        ({}, (100_000, 5_000, 70_000), (100_000, 5_000, 65_000, 85_000, 49_000, 10_000, 65_000, 44_000)),
+        (ORIGINALS, (100_000, 5_000, 70_000, 1.25), (80_000, 5_000, 52_000, 72_000, 31_360, 16_000, 52_000, 26_360)),
+        ({}, (100_000, 0, 40_000, 1.0, True), (100_000, 0, 40_000, 85_000, 30_153, 10_000, 65_000, 30_153)),
+        ({}, (100_000, 0, 70_000, 1.0, True), (100_000, 0, 70_000, 85_000, 49_000, 10_000, 70_000, 49_000)),
+        ({}, (100_000, 0, 0, 1.0, True), (100_000, 0, 1, 85_000, 0, 0, 65_000, 85_000)),
+        (
+            {"compact_threshold": ("tokens", 50_000)},
+            (100_000, 0, 1),
+            (100_000, 0, 50_000, 85_000, 37_692, 10_000, 50_000, 37_692),
+        ),
+        (
+            {"compact_threshold": ("tokens", 50_001)},
+            (100_000, 0, 1),
+            (100_000, 0, 50_001, 85_000, 49_000, 10_000, 50_001, 49_000),
+        ),
+        (
+            {"compact_threshold": ("tokens", 20_000)},
+            (200_000, 0, 1, 2.0),
+            (100_000, 0, 10_000, 85_000, 7_538, 4_615, 10_000, 7_538),
+        ),
+        (
+            {"compact_threshold": ("messages", 9)},
+            (200_000, 7, 13_000),
+            (200_000, 7, 13_000, 170_000, 9_800, 6_000, 13_000, 9_793),
+        ),
+        ({}, (10_000, 4_900, 8_000), (10_000, 4_900, 6_500, 8_500, 4_900, 1_500, 6_500, 3_600)),
+        ({}, (10_000, 9_000, 9_500), (10_000, 9_000, 6_500, 8_500, 4_900, 1_500, 6_500, 0)),
+    ],
+)
+def test_every_mark_follows_from_the_options(
+    options: dict[str, object], given: tuple[float, ...], marks: tuple[int, ...]
+):
+    window, fixed, used, scale, now = (*given, *(1.0, False)[len(given) - 3 :])
+    made = limits_of(read_options(options), int(window), fixed=int(fixed), used=int(used), scale=scale, now=bool(now))
+    assert (made.window, made.fixed, made.soft, made.hard, made.target, made.keep, made.refill, made.goal) == marks
+    assert made.measure == min(made.window, 2 * made.target)
+    assert made.least_gain == read_options(options).least_gain
+    assert made.is_irreducible is (fixed >= made.soft)
+
+
+@pytest.mark.requirement("S2:compact:when")
+def test_a_load_is_irreducible_from_the_threshold_on():
+    assert [limits_of(Options(), 10_000, fixed=fixed, used=0).is_irreducible for fixed in (6_499, 6_500)] == [
+        False,
+        True,
+    ]

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -73,6 +73,47 @@ def test_an_unknown_option_is_refused_with_those_there_are():
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, object]):
     with pytest.raises(InvalidArguments):
         read_options(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused"),
+    [
+        ("context_window", (1, 1.5, 10**9, None), (0, 0.5, -1, True)),
+        ("compact_threshold", (0.001, 1, 1.0, ("fraction", 1), ("tokens", 1), ("messages", 0.5)), (1.001, 0, -1)),
+        ("compact_threshold", (("tokens", 10**9),), (("tokens", float("inf")), ("messages", 0), ("tokens", True))),
+        ("compact_threshold", (), (("fraction", 1.1), ("tokens", 1, 1), ("parts", 1), ("tokens", "1"))),
+        *((name, (0, 0.0, 0.999), (1, 1.0, -0.001, True, None)) for name in ("target", "reserve", "least_gain")),
+        ("keep", (0, 0.999, None), (1, -0.001, False)),
+        ("cold_threshold", (0.001, 1), (0, 1.001, True, None)),
+        ("summary_timeout", (0.001, 10**6), (0, -1, True, None)),
+        *((name, (True, False), (0, 1, "true", None)) for name in ("disable_compaction", "wait_for_cold_cache")),
+        ("cache_prices", (None, CachePrices()), (5, 0, False)),
+    ],
+)
+def test_every_option_is_taken_up_to_its_bounds_and_refused_beyond(
+    name: str, taken: tuple[object, ...], refused: tuple[object, ...]
+):
+    for value in taken:
+        assert getattr(read_options({name: value}), name) == value
+    for value in refused:
+        with pytest.raises(InvalidArguments):
+            read_options({name: value})
+
+
+def test_every_default_is_as_documented():
+    assert {one.name: getattr(DEFAULTS, one.name) for one in fields(DEFAULTS)} == {
+        "context_window": None,
+        "compact_threshold": 0.65,
+        "disable_compaction": False,
+        "keep": None,
+        "target": 0.5,
+        "reserve": 0.15,
+        "least_gain": 0.1,
+        "cold_threshold": 0.5,
+        "wait_for_cold_cache": False,
+        "cache_prices": None,
+        "summary_timeout": 60.0,
+    }
 
 
 @pytest.mark.requirement("S2:money")

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from datetime import date
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from ullage.errors import UnsupportedModel
 from ullage.models import CURRENT_MODEL, DEFAULT_WINDOW, Window, shipped
+from ullage.models.model_cards import ModelTable, forms, prefixes, strip_release_suffixes
 
 pytestmark = pytest.mark.requirement("S3:models")
 
@@ -368,3 +371,164 @@ def test_the_current_model_is_sold_today() -> None:
     card = shipped().find(CURRENT_MODEL).card
     assert card.retired is None
     assert card.window is not None
+
+
+@pytest.mark.requirement("S2:window")
+@pytest.mark.parametrize(
+    ("name", "families"),
+    [
+        ("gpt-4o-mini-anything", ["gpt-4o-mini", "gpt-4o"]),
+        ("gpt-4.1-turbo-x", ["gpt-4.1-turbo", "gpt-4.1"]),
+        ("a-1.2-3b", ["a-1.2"]),
+        ("o1-x", ["o1"]),
+        ("gpt-5-7", []),
+        ("gpt-5-10.2.1", []),
+        ("gpt-5-100", ["gpt-5"]),
+        ("mistral-large", []),
+        ("mistral-large-x", ["mistral-large"]),
+        ("x", []),
+    ],
+)
+def test_families_of_a_name_come_longest_first_and_no_other_version_is_one(name: str, families: list[str]) -> None:
+    assert list(prefixes(name)) == families
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("gpt-4o", [(None, "gpt-4o")]),
+        (" ~x ", [(None, "x")]),
+        ("qwen3:4b", [(None, "qwen3:4b")]),
+        ("ollama:qwen3:4b", [("ollama", "qwen3:4b")]),
+        ("meta-llama/Llama", [(None, "meta-llama/Llama"), (None, "Llama")]),
+        ("databricks-claude-x", [(None, "databricks-claude-x"), ("databricks", "claude-x")]),
+        ("us.anthropic.claude-x:0", [("bedrock", "anthropic.claude-x:0"), ("bedrock", "claude-x:0")]),
+        (
+            "openrouter/anthropic/claude-3.5:free",
+            [
+                (None, "openrouter/anthropic/claude-3.5"),
+                ("openrouter", "anthropic/claude-3.5"),
+                ("openrouter", "claude-3.5"),
+            ],
+        ),
+        (
+            "azure/eu.openai.gpt-4o",
+            [(None, "azure/openai.gpt-4o"), ("azure", "openai.gpt-4o"), ("azure", "gpt-4o")],
+        ),
+        (
+            "hf.co/unsloth/qwen3:4b",
+            [(None, "hf.co/unsloth/qwen3:4b"), (None, "unsloth/qwen3:4b"), (None, "qwen3:4b")],
+        ),
+    ],
+)
+def test_a_name_loses_one_prefix_after_another(name: str, found: list[tuple[str | None, str]]) -> None:
+    assert list(forms(name)) == found
+
+
+def test_an_arn_of_bedrock_names_its_host() -> None:
+    *_, last = forms("arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-x")
+    assert last == ("bedrock", "claude-x")
+
+
+@pytest.mark.parametrize(
+    ("name", "stems"),
+    [
+        ("gpt-4o-2024-05-13", ["gpt-4o"]),
+        ("claude-3-opus-latest-preview", ["claude-3-opus-latest", "claude-3-opus"]),
+        ("x-05-2024", ["x"]),
+        ("gpt-4-0613", ["gpt-4"]),
+        ("-latest", []),
+        ("gpt-4o", []),
+    ],
+)
+def test_a_name_loses_one_suffix_of_a_release_after_another(name: str, stems: list[str]) -> None:
+    assert list(strip_release_suffixes(name)) == stems
+
+
+def _made_up(*cards: tuple[str, list[str]], **more: object) -> ModelTable:
+    raw: list[Any] = [
+        {"id": name, "provider": "toys", "family": "toy", "aliases": aliases, **more} for name, aliases in cards
+    ]
+    return ModelTable({"sources": [("a page", "2026-01-01")], "cards": raw})
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("toy-small-2401", None),
+        ("toy-small-2402", "toy-small-2402"),
+        ("toy-small-2406", "toy-small-2402"),
+        ("toy-small-2407", "toy-small-2407"),
+        ("toy-small-2408", "toy-small-2407"),
+        ("toy-small-240", "toy-small-2407"),
+        ("toy-small-latest", "toy-small-2407"),
+        ("toy-small-2024-06-01", "toy-small-2407"),
+        ("toy-small-2406x", "toy-small-2407"),
+    ],
+)
+def test_a_release_is_the_newest_one_that_is_no_newer(name: str, identity: str | None) -> None:
+    table = _made_up(("toy-small-2402", []), ("toy-small-2407", ["toy-small"]), ("other", []))
+    match = table.get(name)
+    assert (match and match.card.id) == identity
+
+
+def test_a_release_before_all_known_ones_is_the_oldest_where_they_are_one_model() -> None:
+    one = _made_up(("toy-1", ["toy-1-0305", "toy-1-0613"]))
+    assert [_found(one, f"toy-1-{day}") for day in ("0301", "0401", "0701")] == [("toy-1", "dated")] * 3
+    apart = _made_up(("toy-1", []), ("toy-1-0613", []))
+    assert _found(apart, "toy-1-0301") == ("toy-1", "dated"), "the name alone is a model of its own"
+    assert _found(apart, "toy-1-0613") == ("toy-1-0613", "id")
+
+
+def _found(table: ModelTable, name: str) -> tuple[str, str] | None:
+    match = table.get(name)
+    return None if match is None else (match.card.id, match.how)
+
+
+def test_a_date_after_a_single_word_matches_nothing() -> None:
+    assert _found(_made_up(("toy", [])), "toy-2401") is None
+    assert _found(_made_up(("toy2", [])), "toy2-2401") == ("toy2", "dated")
+
+
+def test_a_name_with_a_publisher_is_found_without_it_unless_another_has_that_name() -> None:
+    table = _made_up(("makers/toy-1", []), ("toy-2", []), ("others/toy-2", ["x/y/toy-3"]))
+    assert _found(table, "toy-1") == ("makers/toy-1", "alias")
+    assert _found(table, "toy-2") == ("toy-2", "id")
+    assert _found(table, "others/toy-2") == ("others/toy-2", "id")
+    assert _found(table, "toy-3") == ("others/toy-2", "alias")
+
+
+def test_a_variant_that_speaks_is_not_its_family() -> None:
+    table = _made_up(("toy-1", []))
+    assert _found(table, "toy-1-fast") == ("toy-1", "family")
+    assert [_found(table, f"toy-1-{word}") for word in ("tts", "audio-x", "fast-live", "image2")] == [None] * 4
+
+
+def test_a_claude_is_the_one_with_its_words_or_the_newest_that_begins_with_most_of_them() -> None:
+    cards = ("claude-haiku-4-5", []), ("claude-haiku-3", []), ("claude-opus-5", ["claude-opus-latest"])
+    table = _made_up(*cards, ("claude-sonnet-5", ["claude"]))
+    assert _found(table, "claude-4-5-haiku") == ("claude-haiku-4-5", "alias")
+    assert _found(table, "claude-5-opus-2026-01-01") == ("claude-opus-5", "alias")
+    assert _found(table, "claude-haiku-7") == ("claude-haiku-4-5", "family")
+    assert _found(table, "claude-tiny") == ("claude-sonnet-5", "family")
+    assert _found(table, "claudette-1") is None
+
+
+def test_a_card_has_what_the_table_says_of_it() -> None:
+    more = {"accepts": "tools -images", "retired": "2026-05-01", "window": 9, "max_output": 5, "sources": {"window": 0}}
+    (card,) = _made_up(("toy-1", ["t1"]), **more).cards()
+    assert (card.accepts, card.retired) == ({"tools": True, "images": False}, date(2026, 5, 1))
+    assert (card.window, card.max_output, card.aliases, card.provider, card.family) == (9, 5, ("t1",), "toys", "toy")
+    assert card.sources["window"].date == date(2026, 1, 1)
+    (bare,) = _made_up(("toy-1", [])).cards()
+    assert (bare.accepts, bare.retired, bare.window, bare.max_output) == ({}, None, None, None)
+
+
+@pytest.mark.requirement("S3:unsupported")
+def test_a_single_letter_is_no_word_of_a_name() -> None:
+    table = _made_up(("toy-r", []), ("toy-rr", []))
+    assert table.nearest("r", 5) == ()
+    assert table.nearest("rr", 5) == ("toy-rr",)
+    assert table.nearest("makers/toy-q", 5) == ("toy-r", "toy-rr")
+    assert table.nearest("toy-q", 1) == ("toy-r",)
+    assert len(_made_up(*((f"toy-{n}", []) for n in range(9))).nearest("toy-x")) == 3
