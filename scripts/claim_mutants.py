@@ -150,6 +150,7 @@ UNSEEN_KEYWORDS = frozenset(
         "parents",
         "flush",
         "maxsize",
+        "metavar",
     }
 )
 UNSEEN_FUNCTIONS = frozenset({"__repr__", "__str__", "__hash__", "__dir__"})

@@ -211,3 +211,69 @@ def test_a_name_of_21_characters_is_whole_and_a_longer_one_ends_in_an_ellipsis()
     assert "n" * 21 in drawn("n" * 21)
     assert "n" * 20 + "…" in drawn("n" * 22)
     assert "n" * 21 not in drawn("n" * 22)
+
+
+EVERY_KIND = dict.fromkeys(("user", "assistant", "tool_calls", "tool_results", "images", "thinking", "summary"), 3_500)
+
+
+def test_the_grid_is_drawn_to_the_letter():
+    full = replace(USAGE, breakdown=replace(USAGE.breakdown, messages=EVERY_KIND))
+    assert render_grid(full).splitlines() == [
+        "⛁ ⛃ ⛃ ▲ ▲ ● ● ◇ ◇ ◆   anthropic/claude-3.5-sonnet · 28.8k/200k tokens (14%)",
+        "◆ ▣ ▣ ○ ○ ≡ ≡ ⛶ ⛶ ⛶",
+        "⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶   ⛁ System prompt: 1.1k tokens (0.6%)",
+        "⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶   ⛃ Tool definitions: 3.2k tokens (1.6%)",
+        "⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶   ▲ User: 3.5k tokens (1.8%)",
+        "⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶   ● Assistant: 3.5k tokens (1.8%)",
+        "⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶   ◇ Tool calls: 3.5k tokens (1.8%)",
+        "⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶ ⛶   ◆ Tool results: 3.5k tokens (1.8%)",
+        "⛶ ⛶ ⛶ ⛶ ⛶ ⛝ ⛝ ⛝ ⛝ ⛝   ▣ Images: 3.5k tokens (1.8%)",
+        "⛝ ⛝ ⛝ ⛝ ⛝ ⛝ ⛝ ⛝ ⛝ ⛝   ○ Thinking: 3.5k tokens (1.8%)",
+        "                      ≡ Summary: 3.5k tokens (1.8%)",
+        "                      ⛶ Free space: 141.2k tokens (70.6%)",
+        "                      ⛝ Kept for the answer: 30k tokens (15.0%)",
+        "",
+        "Tools, by tokens",
+        "  github: 2.5k in 2 tools, search_code alone 1.8k",
+        "  of no server: 204 in 1 tool, a_clock_with_a_name_…",
+        "  their presence: 496",
+    ]
+    nearly = render_grid(replace(USAGE, context_window=30_000)).splitlines()
+    assert [row[:19] for row in nearly[:10]] == [
+        "⛁ ⛁ ⛁ ⛁ ⛃ ⛃ ⛃ ⛃ ⛃ ⛃",
+        "⛃ ⛃ ⛃ ⛃ ⛃ ▲ ▲ ▲ ▲ ▲",
+        "● ● ● ● ● ● ● ● ● ●",
+        "◇ ◇ ◇ ◇ ◇ ◇ ◇ ◇ ◇ ◇",
+        "◇ ◇ ◇ ◆ ◆ ◆ ◆ ◆ ◆ ◆",
+        "◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆",
+        "◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆",
+        "◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆",
+        "◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆ ◆",
+        "◆ ◆ ◆ ◆ ◆ ◆ ⛝ ⛝ ⛝ ⛝",
+    ], "of the answer's room, what is left"
+
+
+def test_each_kind_has_a_colour_of_its_own():
+    full = replace(USAGE, breakdown=replace(USAGE.breakdown, messages=EVERY_KIND))
+    found = {mark: int(code) for code, mark in re.findall(r"\x1b\[(\d+)m(\S)", render_grid(full, colour=True))}
+    kinds = {"▲": 32, "●": 34, "◇": 33, "◆": 93, "▣": 95, "○": 94, "≡": 92}
+    assert found == {"⛁": 36, "⛃": 35, **kinds, "⛶": 90, "⛝": 90}
+
+
+def test_what_is_over_is_said_to_the_letter():
+    spent = replace(USAGE.breakdown, messages={"tool_results": 300_000}, tools=())
+    over = replace(USAGE, messages=300_000, resolved=False, breakdown=spent)
+    assert render(over) == (
+        "⛁ ⛁ ⛁ ⛁ ⛁ ⛁ ⛁ ⛁ ⛁ ⛁  anthropic/claude-3.5-sonnet · 304.3k/200k tokens (100%)\n"
+        "\n"
+        "  ⛁ System prompt:    1.1k tokens (0.6%)\n"
+        "  ⛁ Tool definitions: 3.2k tokens (1.6%)\n"
+        "  ⛁ Messages:         300k tokens (150.0%)\n"
+        "  ⛶ Free space:          0 tokens (0.0%)\n"
+        "\n"
+        "  More than the window holds: 104.3k tokens are over.\n"
+        "  The window of `anthropic/claude-3.5-sonnet` is not known; 200k tokens are assumed."
+    )
+    assert render_line(over) == "⛁⛁⛁⛁⛁⛁⛁⛁⛁⛁ 304.3k/200k (100%) · 104.3k over · compacts at 65%"
+    assert (over.usage_percent, over.overflow, over.free) == (100.0, 104_300, 0)
+    assert (USAGE.usage_percent, USAGE.overflow, USAGE.free) == (14.4, 0, 171_200)
