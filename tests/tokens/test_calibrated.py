@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from splintr import Tokenizer
 
 from ullage.tokens.count import Count, Method, drain
-from ullage.tokens.estimate import CALIBRATIONS, VOCABULARIES, Calibration, Features, at_once, measure, measure_steps
+from ullage.tokens.estimate import (
+    CALIBRATIONS,
+    VOCABULARIES,
+    Calibration,
+    Elder,
+    Features,
+    at_once,
+    measure,
+    measure_steps,
+)
 
 ENGINES = {name: Tokenizer.from_pretrained(name) for name in VOCABULARIES}
 PANGRAM = "The quick brown fox jumps over the lazy dog every morning at sunrise"
@@ -201,3 +210,63 @@ def test_an_estimate_is_never_below_what_its_digits_alone_take():
     assert counted.low <= 10 <= counted.high
     assert calibration.count(Features(characters=1)).tokens == 1
     assert calibration.count(Features()).tokens == 0
+
+
+@pytest.mark.requirement("S2:count", "S3:method")
+@pytest.mark.parametrize(
+    ("features", "count"),
+    [
+        # tokens, low, high
+        ({}, (0, 0, 0)),
+        ({"characters": 1}, (1, 1, 3)),
+        ({"cl100k": 100, "characters": 300}, (50, 37, 63)),
+        ({"cl100k": 100, "characters": 400}, (50, 32, 68)),
+        ({"cl100k": 100, "characters": 200}, (50, 37, 63)),
+        ({"cl100k": 100, "characters": 100}, (50, 35, 65)),
+        ({"cl100k": 100, "characters": 1_000}, (50, -13, 113)),
+        ({"cl100k": 100, "modernbert": 10, "characters": 400}, (60, 46, 74)),
+        ({"digits": 30, "characters": 30}, (10, 3, 17)),
+        ({"cl100k": 100, "characters": 400, "digits": 100}, (50, 24, 76)),
+        ({"cl100k": 100, "foreign": 100, "characters": 400}, (50, 32, 68)),
+        ({"cl100k": 1_000, "characters": 4_000, "sameness": 600.0}, (500, 265, 735)),
+        ({"cl100k": 1_000, "characters": 4_000, "sameness": 150.0}, (500, 377, 623)),
+        ({"cl100k": 500, "foreign": 500, "characters": 4_000, "sameness": 600.0}, (250, 1, 518)),
+    ],
+)
+def test_a_count_and_its_band_follow_from_the_features(features: dict[str, float], count: tuple[int, int, int]) -> None:
+    made = Calibration(weights={"cl100k": 0.5, "modernbert": 1.0}, spread=0.1, jitter=1.0).count(Features(**features))
+    assert made.method is Method.CALIBRATED
+    assert (made.tokens, made.low, made.high) == (count[0], max(int(bool(features)), count[1]), count[2])
+
+
+@pytest.mark.requirement("S2:count", "S3:method")
+def test_an_older_vocabulary_is_near_in_ascii_and_less_so_in_other_writing() -> None:
+    elder = Elder(vocabulary="any", band=0.1, saved=0.4, lost=0.25)
+    assert elder.count("plain", 100) == Count.within(100, 0.1)
+    other = elder.count("größe", 100)
+    assert (other.tokens, other.low, other.high, other.method) == (100, 60, 125, Method.CALIBRATED)
+    near = Count.within(101, 0.5)
+    wide = Elder(vocabulary="any", band=0.5, saved=0.1).count("größe", 101)
+    assert (wide.low, wide.high) == (near.low, near.high)
+    assert Elder(vocabulary="any", band=0.0, saved=0.5, lost=0.1).count("ö", 101).high == 112
+
+
+@pytest.mark.requirement("S2:count", "S3:nonblocking")
+def test_a_long_text_is_cut_at_a_word_near_the_limit_or_at_the_limit() -> None:
+    def slices(text: str) -> list[str]:
+        pieces = list[str]()
+        drain(
+            measure_steps(text, at_once(lambda name, piece: pieces.append(piece) or 1 if name == "cl100k_base" else 1))
+        )
+        return pieces
+
+    assert slices("") == []
+    assert slices("a" * 8_192) == ["a" * 8_192]
+    assert slices("a" * 8_193) == ["a" * 8_192, "a"]
+    assert slices("a" * 8_000 + " b" + "c" * 500) == ["a" * 8_000, " b" + "c" * 500]
+    assert slices("a" * 8_192 + " b") == ["a" * 8_192, " b"], "a word that begins at the limit"
+    assert slices("a" * 8_193 + " b") == ["a" * 8_192, "a b"]
+    assert slices("a" * 7_680 + " b" + "c" * 600)[0] == "a" * 7_680
+    assert slices("a" * 7_600 + " b" + "c" * 700)[0] == "a" * 7_600 + " b" + "c" * 590, "too far before the limit"
+    assert slices("a" * 8_000 + "  b" + "c" * 500)[0] == "a" * 8_000 + "  b" + "c" * 189, "two spaces are no seam"
+    assert slices("a" * 8_000 + " 5" + "c" * 500)[0] == "a" * 8_000 + " 5" + "c" * 190, "nor is one before a number"

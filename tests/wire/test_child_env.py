@@ -1,7 +1,7 @@
 import pytest
 
 from ullage.gateway import Server
-from ullage.wire.upstream.child_env import ChildEnvironment, depth
+from ullage.wire.upstream.child_env import ChildEnvironment, depth, lines_to_add
 
 pytestmark = pytest.mark.requirement("U:env")
 
@@ -146,3 +146,101 @@ def test_a_line_names_few_variables_and_counts_the_rest():
     assert said.count("SERVICE_") == 5
     assert "and 5 more" in said
     assert 'inherit_env = ["SERVICE_0_TOKEN"]' in said
+
+
+def test_a_depth_has_at_most_nine_digits():
+    assert [depth({"ULLAGE_DEPTH": "1" * length}) for length in (9, 10)] == [111_111_111, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "arguments", "variable", "fits"),
+    [
+        ("acme", "run", (), "ACME_MODE", True),
+        ("acme", "run", (), "MODE_ACME", False),
+        ("acme", "run", (), "ACME", False),
+        ("acme", "run", (), "MODE_ACME_KEY", True),
+        ("acme", "run", (), "ACMES_KEY", False),
+        ("acme-server", "run", (), "SERVER_KEY", False),
+        ("acmeserver", "run", (), "ACME_KEY", True),
+        ("xacb", "run", (), "ACB_KEY", False),
+        ("acb", "run", (), "ACB_KEY", True),
+        ("ac", "run", (), "AC_KEY", False),
+        ("one", "/opt/acme/start.sh", (), "ACME_MODE", False),
+        ("one", "/opt/acme/start.sh", (), "START_MODE", True),
+        ("one", "C:\\tools\\acme.exe", (), "ACME_MODE", True),
+        ("one", "/usr/bin/node", (), "NODE_OPTIONS", False),
+        ("one", "python3.12", (), "PYTHON3_KEY", False),
+        ("one", "npx", ("@acme/mcp",), "ACME_MODE", True),
+        ("one", "npx", ("/opt/acme/x.js",), "ACME_MODE", False),
+        ("one", "npx", ("./acme/x.js",), "ACME_MODE", False),
+        ("one", "npx", ("~/acme/x.js",), "ACME_MODE", False),
+        ("one", "npx", ("C:\\acme\\x.js",), "ACME_MODE", False),
+        ("one", "npx", ("/opt/x/acme.js",), "ACME_MODE", True),
+        ("one", "npx", ("run acme",), "ACME_MODE", False),
+        ("one", "npx", ("acme" + "-" * 196,), "ACME_MODE", True),
+        ("one", "npx", ("acme" + "-" * 197,), "ACME_MODE", False),
+        ("github", "run", (), "GH_HOST", True),
+        ("postgres", "run", (), "PG_PASSWORD", True),
+        ("postgres", "run", (), "PGPASSWORD", False),
+    ],
+)
+def test_a_variable_fits_by_its_first_word_and_a_secret_by_any(
+    name: str, command: str, arguments: tuple[str, ...], variable: str, *, fits: bool
+):
+    one = server(name, command=command, arguments=arguments)
+    found = ChildEnvironment({variable: "x"}).withheld(one)
+    assert found.fitting == ((variable,) if fits else ())
+    is_secret = variable.endswith(("KEY", "PASSWORD"))
+    assert found.secret == ((variable,) if is_secret and not fits else ())
+    assert bool(found) is (fits or is_secret)
+
+
+def test_a_password_in_an_address_makes_a_variable_a_secret_and_a_user_alone_does_not():
+    values = {"A_B": "x://u:p@h", "C_D": "x://u@h", "E_F": "u:p@h", "G_H": "x://h/?u:p@h", "PWD": "x", "OLDPWD": "x"}
+    assert ChildEnvironment(values).withheld(server()).secret == ("A_B",)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("set A_KEY and B_MODE", ["A_KEY", "B_MODE"]),
+        ("B_MODE before A_KEY, and B_MODE again", ["B_MODE", "A_KEY"]),
+        ("DEBUG is on", []),
+        ("_DEBUG_ is on", []),
+        ("SECRET is missing", ["SECRET"]),
+        ("PATH and HOME", []),
+        ("A_KEY1", []),
+        ("a C_1 C_2 C_3 C_4 C_5", ["C_1", "C_2", "C_3", "C_4"]),
+    ],
+)
+def test_a_hint_names_the_variables_that_an_output_mentions(text: str, named: list[str]):
+    names = ("A_KEY", "B_MODE", "DEBUG", "_DEBUG_", "SECRET", "PATH", "HOME", *(f"C_{n}" for n in range(1, 6)))
+    said = ChildEnvironment(dict.fromkeys(names, "x")).hint(server(), text)
+    listed = ", ".join(f"`{name}`" for name in named)
+    assert said == (
+        f"it names {listed}, which is set but not given to it: {lines_to_add(server(), tuple(named))}" if named else ""
+    )
+
+
+def test_a_sentence_says_what_to_write_for_what_fits_and_else_for_one_secret():
+    one = server("acme")
+    fitting = ChildEnvironment({"ACME_A": "x", "ACME_B_KEY": "x", "OTHER_KEY": "x"}).withheld(one)
+    assert fitting.names == ("ACME_B_KEY", "ACME_A", "OTHER_KEY")
+    wanted = lines_to_add(one, ("ACME_B_KEY", "ACME_A"))
+    assert fitting.sentence(one) == f"does not get `ACME_B_KEY`, `ACME_A` and 1 more; if it needs one, {wanted}"
+    secret = ChildEnvironment({f"{letter}_KEY": "x" for letter in "ABCD"}).withheld(one)
+    assert secret.sentence(one) == (
+        f"does not get `A_KEY`, `B_KEY`, `C_KEY`, `D_KEY`; if it needs one, {lines_to_add(one, ('A_KEY',))}"
+    )
+
+
+def test_an_entry_without_a_file_is_named_by_its_server():
+    assert lines_to_add(server("acme"), ("A", "B")) == 'add `inherit_env = ["A", "B"]` to the entry of `acme`'
+    one = server("acme", origin="project", came_from="/p/x.toml [servers.acme]")
+    assert lines_to_add(one, ("A", "B")).startswith('add `env = { A = "${A}", B = "${B}" }` to `[servers.acme]`')
+
+
+def test_a_shell_function_is_given_only_where_the_entry_asks_for_it():
+    values = {"LC_X": "() { :; }", "LC_Y": "y", "PIP_INDEX_URL": "https://u@h/", "UV_INDEX_URL": "https://h/"}
+    assert given(values) == {"LC_Y", "UV_INDEX_URL"}
+    assert given(values, inherit_env=("LC_*", "PIP_*")) == {"LC_X", "LC_Y", "PIP_INDEX_URL", "UV_INDEX_URL"}

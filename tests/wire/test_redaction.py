@@ -99,3 +99,51 @@ def test_the_working_folder_is_no_secret():
         secrets_of(Server(name="a", transport="stdio", command="x"), {**folders, "DB_PWD": "/home/someone/project"}),
     )
     assert "project" not in hidden
+
+
+@pytest.mark.parametrize(
+    ("settings", "inherited", "length"),
+    [
+        ({"environment": {"API_KEY": "SECRET"}}, {}, 6),
+        ({"environment": {"PLACE": "x://u:SECRET@h/"}}, {}, 6),
+        ({"headers": {"Authorization": "Bearer SECRET"}}, {}, 6),
+        ({"headers": {"X-Any": "SECRET"}}, {}, 6),
+        ({"arguments": ("--token", "SECRET")}, {}, 6),
+        ({"arguments": ("--token=SECRET",)}, {}, 6),
+        ({"arguments": ("-e", "API_KEY=SECRET")}, {}, 6),
+        ({"arguments": ("--header", "Authorization: Bearer SECRET")}, {}, 6),
+        ({"url": "https://u:SECRET@host/mcp"}, {}, 6),
+        ({"url": "https://host/mcp?a=b&key=SECRET"}, {}, 6),
+        ({}, {"API_KEY": "SECRET"}, 8),
+        ({}, {"DATABASE": "x://u:SECRET@h/"}, 8),
+    ],
+)
+def test_a_secret_is_taken_out_from_its_least_length_on(
+    settings: dict[str, Any], inherited: dict[str, str], length: int
+):
+    def put(value: object, secret: str) -> Any:  # noqa: ANN401
+        if isinstance(value, dict):
+            return {key: put(one, secret) for key, one in value.items()}
+        if isinstance(value, tuple):
+            return tuple(put(one, secret) for one in value)
+        return str(value).replace("SECRET", secret)
+
+    for secret, expected in (("zq" * 9)[:length], "[secret]"), (("zq" * 9)[: length - 1], None):
+        made = {name: put(value, secret) for name, value in settings.items()}
+        assert shown(f"<{secret}>", put(inherited, secret), **made) == f"<{expected or secret}>"
+
+
+def test_an_option_makes_only_the_next_argument_a_secret():
+    arguments = ("--token", "aaaaaa", "bbbbbb", "--token", "--mode", "cccccc", "--mode=dddddd", "--x-key=eeeeee")
+    assert shown("aaaaaa bbbbbb cccccc dddddd eeeeee", arguments=arguments) == "[secret] bbbbbb cccccc dddddd [secret]"
+
+
+def test_of_a_plain_address_only_its_query_is_a_secret():
+    assert shown("host-name a-user some-path value-1", url="https://a-user@host-name/some-path?k=value-1#x") == (
+        "host-name a-user some-path [secret]"
+    )
+
+
+def test_the_order_of_secrets_is_by_length_and_then_by_letter():
+    server = Server(name="one", transport="stdio", headers={"A": "bbbbbb", "B": "aaaaaa", "C": "ccccccc"})
+    assert secrets_of(server, {}) == ("ccccccc", "aaaaaa", "bbbbbb")
