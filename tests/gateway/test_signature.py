@@ -12,6 +12,14 @@ Value = Any
 """Any JSON."""
 
 
+DEFINITIONS: dict[str, Any] = {
+    "a/b~c": {"type": "string"},
+    "list": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+    **{f"chain{at}": {"$ref": f"#/$defs/chain{at + 1}"} for at in range(20)},
+    "chain20": {"type": "boolean"},
+}
+
+
 def tool(
     properties: dict[str, Any],
     *required: str,
@@ -55,10 +63,83 @@ def test_a_signature_names_what_is_needed_first_and_what_it_is_for():
         ({"properties": {"x": {"type": "number"}, "y": {}}, "required": ["x"]}, "{x: number, y?: any}"),
         ({"anyOf": [{"type": "number", "minimum": n} for n in (1, 2)]}, "number"),
         ({"$ref": "#/$defs/nowhere"}, "…"),
+        ({"enum": list("abcdef")}, '"a"|"b"|"c"|"d"|"e"|"f"'),
+        ({"enum": list("abcdefg")}, '"a"|"b"|"c"|"d"|"e"|"f"|"g"'),
+        ({"enum": list("abcdefgh")}, '"a"|"b"|"c"|"d"|"e"|"f"|…'),
+        ({"const": 3, "enum": [4]}, "3"),
+        ({"const": "x" * 28}, '"' + "x" * 28 + '"'),
+        ({"const": "x" * 29}, '"' + "x" * 28 + "…"),
+        ({"const": {"a": [1]}}, '{"a":[1]}'),
+        ({"const": {"a": "x" * 29}}, '{"a":"' + "x" * 23 + "…"),
+        ({"const": {"a": "x" * 30}}, "{…}"),
+        ({"const": ["x" * 31]}, "[…]"),
+        ({"enum": 3, "type": "string"}, "string"),
+        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, "string|null"),
+        ({"anyOf": [{"type": kind} for kind in ("string", "number", "null", "integer", "boolean")]},
+         "string|number|null|integer|boolean"),
+        ({"anyOf": [{"type": kind} for kind in ("string", "number", "null", "integer", "boolean", "array")]},
+         "string|number|null|integer|…"),
+        ({"anyOf": [{"type": "string"}], "items": {"type": "number"}}, "number[]"),
+        ({"anyOf": [{"type": "string"}], "properties": {"a": {}}}, "{a?: any}"),
+        ({"anyOf": "odd"}, "any"),
+        ({"type": "array", "items": True}, "any[]"),
+        ({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "(string|null)[]"),
+        ({"type": "object", "additionalProperties": {}}, "object"),
+        ({"type": "object", "additionalProperties": True}, "object"),
+        ({"type": "object", "additionalProperties": {"type": ["string", "null"]}}, "{[key]: string|null}"),
+        ({"type": "object", "properties": {}, "additionalProperties": {"type": "number"}}, "{[key]: number}"),
+        ({"properties": {"a": {"properties": {"b": {"properties": {}}}}}}, "{a?: {b?: object}}"),
+        ({"properties": {"a": {"properties": {"b": {"properties": {"c": {}}}}}}}, "{a?: {b?: {…}}}"),
+        ({"$ref": "#/$defs/a~1b~0c"}, "string"),
+        ({"$ref": "#/$defs/list/anyOf/1"}, "number"),
+        ({"$ref": "#/$defs/list/anyOf/2"}, "…"),
+        ({"$ref": "#/$defs/list/anyOf/x"}, "…"),
+        ({"$ref": "#/$defs/list/anyOf"}, "…"),
+        ({"$ref": "#/$defs/chain1"}, "boolean"),
+        ({"$ref": "#/$defs/chain0"}, "…"),
+        ({"$ref": 7, "type": "string"}, "string"),
     ],
-)
+)  # fmt: skip
 def test_a_type_is_written_short(schema: Value, written: str):
-    assert parameter(schema) == written
+    assert parameter(schema, DEFINITIONS) == written
+
+
+def test_an_optional_parameter_that_is_only_null_says_so():
+    assert signature(tool({"a": {"type": "null"}, "b": {"type": ["null", "string"]}})) == "paint(a?: null, b?: string)"
+
+
+@pytest.mark.parametrize(("count", "ending"), [(15, "p14?: any)"), (16, "p14?: any, …1 more)"), (17, "…2 more)")])
+def test_up_to_15_optional_parameters_are_named(count: int, ending: str):
+    line = signature(tool({f"p{number}": {} for number in range(count)}))
+    assert line.endswith(ending)
+    assert line.count("?: ") == min(count, 15)
+
+
+def test_what_is_required_and_not_described_is_not_named():
+    assert signature(tool({"a": {}}, "b", "a")) == "paint(a: any)"
+    odd = Tool(name="paint", input_schema={"properties": {"a": {}}, "required": [3, "a"]}, title="Paint it. Now.")
+    assert signature(odd) == "paint(a: any) — Paint it"
+
+
+@pytest.mark.parametrize("key", ["anyOf", "oneOf", "allOf", "patternProperties"])
+def test_parameters_that_are_described_in_another_way_are_hinted_at(key: str):
+    assert signature(Tool(name="paint", input_schema={key: []})) == "paint(…)"
+    assert signature(Tool(name="paint", input_schema={"title": "x"})) == "paint()"
+
+
+def test_a_root_that_only_refers_is_followed_once_and_not_where_it_has_properties():
+    place: dict[str, Any] = {"$ref": "#/$defs/p", "$defs": {"p": {"properties": {"a": {}}}}}
+    assert signature(Tool(name="t", input_schema=place)) == "t(a?: any)"
+    assert signature(Tool(name="t", input_schema={**place, "properties": {"b": {}}})) == "t(b?: any)"
+    assert signature(Tool(name="t", input_schema={**place, "$ref": "#/$defs/q"})) == "t(…)"
+
+
+@pytest.mark.parametrize(("types", "typed"), [(2_000, 2_000), (2_001, 2_000)])
+def test_two_thousand_types_are_written(types: int, typed: int):
+    names = [f"p{at}" for at in range(types)]
+    said = signature(tool({name: {"type": "string"} for name in names}, *names))
+    assert said.count(": string") == typed
+    assert said.count(": …") == types - typed
 
 
 def test_that_an_optional_parameter_may_be_null_is_no_news():
