@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
@@ -134,3 +134,191 @@ def test_temperatures_from_0_to_2_are_in_bounds():
     temperatures = {"cold": 0.0, "hot": 2.0, "colder": -0.1, "hotter": 2.1}
     found = warned(Policy(models=entries, default_alias="a", temperatures=temperatures))
     assert {key for key in found if key.startswith("temperatures.")} == {"temperatures.colder", "temperatures.hotter"}
+
+
+def bare(**settings: object) -> Policy:
+    """A policy of two models that the table does not know, with windows of 100 and 300 tokens."""
+    models = {
+        "a": ModelEntry(id="a", provider="mine", model="my-a", window=100),
+        "b": ModelEntry(id="b", provider="mine", model="my-b", window=300, cap_hard=50),
+    }
+    return Policy(**{"models": models, "aliases": {"x": "a", "y": "b"}, **settings})  # pyright: ignore[reportArgumentType]
+
+
+def rules(**settings: object) -> dict[str, list[str]]:
+    """The warnings of such a policy without those about single models."""
+    return {key: messages for key, messages in warned(bare(**settings)).items() if not key.startswith("models.")}
+
+
+def buckets(*ranges: tuple[str, int, int | None]) -> tuple[Bucket, ...]:
+    return tuple(Bucket(alias=alias, at_least=low, at_most=high) for alias, low, high in ranges)
+
+
+B = "routing.tokenBuckets"
+DEAD = "bucket `y` is dead: those before it take every prompt of its size"
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        (buckets(("y", 0, None)), {}),
+        (buckets(("x", 0, 99), ("y", 100, None)), {}),
+        (buckets(("x", 0, 99), ("y", 99, None)), {}),
+        (buckets(("x", 0, 99), ("y", 0, 99), ("y", 0, None)), {f"{B}.1": [DEAD]}),
+        (buckets(("x", 0, 99), ("y", 0, 98), ("y", 0, None)), {f"{B}.1": [DEAD]}),
+        (buckets(("x", 0, 98), ("y", 0, 99), ("y", 0, None)), {}),
+        (buckets(("y", 5, 4), ("y", 0, None)), {f"{B}.0": [DEAD]}),
+        (buckets(("y", 5, 5), ("y", 0, None)), {f"{B}.0": ["no bucket takes prompts of 0 to 4 tokens"]}),
+        (buckets(("x", 0, 9), ("y", 11, None)), {f"{B}.1": ["no bucket takes prompts of 10 to 10 tokens"]}),
+        (buckets(("x", 0, 9), ("y", 2_000, None)), {f"{B}.1": [
+            "no bucket takes prompts of 10 to 1,999 tokens",
+            "`y` has a window of 300, less than the prompts of its bucket",
+        ]}),
+        (buckets(("x", 0, 99)), {B: ["no bucket takes prompts of more than 99 tokens"]}),
+        (buckets(("x", 0, 100), ("y", 0, None)), {
+            f"{B}.0": ["`x` has a window of 100, less than the prompts of its bucket"]
+        }),
+        (buckets(("y", 299, None)), {f"{B}.0": ["no bucket takes prompts of 0 to 298 tokens"]}),
+        (buckets(("y", 0, 10), ("y", 300, None)), {f"{B}.1": [
+            "no bucket takes prompts of 11 to 299 tokens",
+            "`y` has a window of 300, less than the prompts of its bucket",
+        ]}),
+        (buckets(("x", 0, None)), {
+            f"{B}.0": ["`x` takes prompts of any size with a window of 100; `b` has more"]
+        }),
+    ],
+)  # fmt: skip
+def test_every_range_of_buckets_is_judged_at_its_ends(made: tuple[Bucket, ...], found: dict[str, list[str]]):
+    assert rules(buckets=made) == found
+
+
+def test_a_first_bucket_is_dead_for_a_language_with_another_alias():
+    languages = {"pt": LanguageRule(alias="y"), "en": LanguageRule(alias="x"), "de": LanguageRule(temperature=0.1)}
+    first = buckets(("x", 0, 9), ("y", 0, None))
+    assert rules(buckets=first, languages=languages) == {
+        f"{B}.0": ["for `pt` the first bucket's `x` is dead: the language's `y` comes before it"]
+    }
+    assert rules(languages=languages) == {}
+
+
+@pytest.mark.parametrize(
+    ("default", "made", "is_dead"),
+    [
+        ("x", buckets(("y", 0, None)), True),
+        ("x", buckets(("y", 0, 9), ("y", 0, None)), True),
+        ("x", buckets(("x", 0, 9), ("y", 0, None)), False),
+        ("x", buckets(("y", 1, None)), False),
+        ("x", buckets(("y", 0, 9)), False),
+        ("x", (), False),
+        (None, buckets(("y", 0, None)), False),
+    ],
+)
+def test_a_default_is_dead_where_buckets_take_every_prompt(
+    default: str | None, made: tuple[Bucket, ...], *, is_dead: bool
+):
+    found = rules(default_alias=default, buckets=made)
+    said = ["default `x` is dead: a bucket takes every prompt"]
+    assert found.get("routing.defaultAlias") == (said if is_dead else None)
+
+
+def test_every_name_that_leads_nowhere_is_named_where_it_is_written():
+    assert rules(
+        aliases={"x": "a", "z": "gone"},
+        default_alias="q1",
+        languages={"pt": LanguageRule(alias="q2")},
+        buckets=buckets(("q3", 0, None)),
+        fallbacks={"q4": ("x", "q5"), "x": ("z",), "a": ("b",)},
+    ) == {
+        "aliases.z": ["alias `z` stands for `gone`, which is no model here"],
+        "routing.defaultAlias": [
+            "no alias or model is called `q1`",
+            "default `q1` is dead: a bucket takes every prompt",
+        ],
+        "routing.languageHeuristics.pt": ["no alias or model is called `q2`"],
+        f"{B}.0": [
+            "no alias or model is called `q3`",
+            "for `pt` the first bucket's `q3` is dead: the language's `q2` comes before it",
+        ],
+        "routing.fallbacks.q4": ["no alias or model is called `q4`", "no alias or model is called `q5`"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("tiers", "found"),
+    [
+        ({"low": 49, "high": 50}, {}),
+        ({"high": 51}, {"caps.tiers.high": ["tier `high` allows 51, and no model gives more than 50"]}),
+        (
+            {"high": 1_051, "low": 50},
+            {
+                "caps.tiers.high": [
+                    "tier `high` allows 1,051, and no model gives more than 50",
+                    "tier `high` comes to the same as `low`: no model gives more than 50",
+                ]
+            },
+        ),
+        ({"one": 50, "other": 50}, {}),
+    ],
+)
+def test_a_tier_beyond_every_model_and_one_like_another_are_named(tiers: dict[str, int], found: dict[str, list[str]]):
+    assert rules(tiers=tiers) == found
+    unlimited = {"a": ModelEntry(id="a", provider="mine", model="my-a")}
+    assert rules(tiers=tiers, models=unlimited, aliases={}) == {}
+
+
+@pytest.mark.parametrize(
+    ("fallbacks", "found"),
+    [
+        ({"x": ("y",)}, []),
+        ({"x": ("x",)}, ["x: `x` falls back on itself"]),
+        ({"x": ("y",), "y": ("x",)}, ["x: `x` and `y` fall back on one another"]),
+        ({"y": ("x",), "x": ("y",)}, ["x: `x` and `y` fall back on one another"]),
+        ({"x": ("y",), "y": ("z",), "z": ("x",)}, ["x: fallbacks in a circle: `x` -> `y` -> `z` -> `x`"]),
+        ({"z": ("x",), "y": ("z",), "x": ("y",)}, ["x: fallbacks in a circle: `x` -> `y` -> `z` -> `x`"]),
+        ({"x": ("y", "y"), "y": ("z",)}, []),
+        ({"x": ("a",)}, ["x: `x` falls back on `a`, which is the same model"]),
+        ({"x": ("a", "y"), "a": ("y",)}, ["x: `x` falls back on `a`, which is the same model"]),
+    ],
+)
+def test_fallbacks_in_circles_and_on_the_same_model_are_named(fallbacks: dict[str, tuple[str, ...]], found: list[str]):
+    said = rules(fallbacks=fallbacks, aliases={"x": "a", "y": "b", "z": "c"})
+    said.pop("aliases.z")
+    prefix = "routing.fallbacks."
+    assert [f"{key.removeprefix(prefix)}: {message}" for key, messages in said.items() for message in messages] == found
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ({"model": "my-own"}, ["`my-own` is not in the model table: its window and price are not known"]),
+        ({"model": "gpt-4.1"}, []),
+        ({"model": "gpt-4.1", "cap_default": 10, "cap_hard": 10}, []),
+        (
+            {"model": "gpt-4.1", "cap_default": 1_001, "cap_hard": 1_000},
+            ["`m` has a default cap of 1,001 above its hard cap of 1,000"],
+        ),
+        ({"model": "gpt-4.1", "cap_hard": 32_768}, []),
+        (
+            {"model": "gpt-4.1", "cap_hard": 32_769, "max_output_tokens": 99_999},
+            ["`m` gives 32,768 tokens at most, and its hard cap is 32,769"],
+        ),
+        ({"model": "gpt-4.1", "cap_hard": 9, "max_output_tokens": 32_768}, []),
+        ({"model": "gpt-4.1", "max_output_tokens": 32_769}, ["`m` gives 32,768 tokens at most, not 32,769"]),
+        ({"model": "gpt-5", "temperature": 0.5}, ["`m` refuses a temperature; 0.5 is left out"]),
+        ({"model": "gpt-5"}, []),
+        ({"model": "gpt-4.1", "temperature": 0.5}, []),
+    ],
+)
+def test_each_model_is_held_to_what_the_table_says_of_it(entry: dict[str, object], found: list[str]):
+    made = ModelEntry(**{"id": "m", "provider": "openai", **entry})  # pyright: ignore[reportArgumentType]
+    messages = [one for said in warned(Policy(models={"m": made})).values() for one in said]
+    assert [one for one in messages if "retired" not in one] == found
+
+
+def test_a_model_is_retired_from_its_day_on():
+    card = next(card for card in shipped().cards() if card.retired and card.replaced_by)
+    assert card.retired is not None
+    by = Policy(models={"m": ModelEntry(id="m", provider="any", model=card.id)})
+    for day, when in ((card.retired, "was retired"), (card.retired - timedelta(1), "will be retired")):
+        (found,) = [one.message for one in lint(by, shipped(), day) if "retired" in one.message]
+        assert found == f"`{card.id}` {when} on {card.retired.isoformat()}; use `{card.replaced_by}`"
