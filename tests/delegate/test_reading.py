@@ -1,10 +1,12 @@
 from decimal import Decimal
+from typing import cast
 
 import pytest
 
 from delegate.policies import MODELS, POLICIES
-from ullage.delegate.policy import Bucket, LanguageRule, read_policy
-from ullage.tool import JsonObject
+from ullage.delegate.policy import Bucket, LanguageRule, ModelEntry, Policy, read_policy
+from ullage.models import Price
+from ullage.tool import Json, JsonObject
 
 pytestmark = pytest.mark.requirement("S4:config")
 
@@ -88,3 +90,131 @@ def test_all_faults_are_told_together_with_their_places_and_the_rest_is_read():
         ("caps.default", "line of default"),
     ]
     assert (policy.aliases, policy.fallbacks) == ({"a": "m"}, {"a": ("b",)})
+
+
+ENTRY = {
+    "provider": "openai", "model": "m", "max_output_tokens": 1, "temperature": 0.5, "cap": {"default": 2, "hard": 3},
+    "pricing": {"currency": "EUR", "input": 0.1, "output": 0.2, "cache_read": 0.3, "cache_write": 0.4}, "window": 4,
+}  # fmt: skip
+
+
+def test_every_key_of_both_files_is_read_and_every_place_is_known():
+    policies = {
+        "routing": {
+            "defaultAlias": "a",
+            "languageHeuristics": {"pt": {"alias": "b", "temperature": 0}},
+            "tokenBuckets": [{"min": 5, "maxPromptTokens": 9, "alias": "c"}, {"alias": "d"}],
+            "fallbacks": {"a": ["b", "c"], "b": "c"},
+        },
+        "caps": {"default": 0, "tiers": {"t": 7}},
+        "temperatures": {"default": 1, "law": 0.2},
+        "prompts": {"run": "Be brief."},
+    }
+    read, faults = read_policy({"aliases": {"a": "x"}, "models": {"x": ENTRY}}, policies, "/".join)
+    assert faults == ()
+    price = Price(
+        input=Decimal("0.1"), output=Decimal("0.2"), cache_read=Decimal("0.3"), cache_write=Decimal("0.4"),
+        currency="EUR", source="the user's own", date=None,
+    )  # fmt: skip
+    assert read == Policy(
+        aliases={"a": "x"},
+        models={
+            "x": ModelEntry(
+                id="x", provider="openai", model="m", max_output_tokens=1, temperature=0.5, cap_default=2, cap_hard=3,
+                price=price, window=4,
+            )
+        },
+        default_alias="a",
+        languages={"pt": LanguageRule(alias="b", temperature=0.0)},
+        buckets=(Bucket(alias="c", at_least=5, at_most=9), Bucket(alias="d")),
+        fallbacks={"a": ("b", "c"), "b": ("c",)},
+        cap_default=0,
+        tiers={"t": 7},
+        temperatures={"default": 1.0, "law": 0.2},
+        prompts={"run": "Be brief."},
+        places={
+            key: key.replace(".", "/")
+            for key in (
+                "aliases.a", "models.x", "routing.languageHeuristics.pt", "routing.tokenBuckets",
+                "routing.tokenBuckets.0", "routing.tokenBuckets.1", "routing.fallbacks.a", "routing.fallbacks.b",
+                "caps.tiers.t", "temperatures.default", "temperatures.law", "prompts.run",
+            )
+        },
+    )  # fmt: skip
+
+
+def test_a_model_without_the_rest_has_only_provider_and_model():
+    read, faults = read_policy({"models": {"x": {"provider": "p", "model": "m", "cap": {}}}}, {})
+    assert (read.models, faults) == ({"x": ModelEntry(id="x", provider="p", model="m")}, ())
+    assert read_policy({}, {}) == (Policy(), ())
+
+
+@pytest.mark.parametrize(
+    ("path", "taken", "refused"),
+    [
+        (("routing", "defaultAlias"), ("a",), ("", 3, [])),
+        (("caps", "default"), (0, 10**9), (-1, 1.5, True, "1")),
+        (("caps", "tiers", "t"), (0,), (-1, True)),
+        (("temperatures", "code"), (0, -1.5, 1e308), (float("inf"), float("-inf"), -(10**400), "1", False)),
+        (("prompts", "run"), ("x",), ("", 0)),
+        (("routing", "fallbacks", "a"), ("b", ["b"], []), ("", [""], ["b", 1], 3)),
+        (("routing", "languageHeuristics", "pt", "temperature"), (0,), ("1", True)),
+    ],
+)
+def test_a_value_of_another_kind_is_a_fault(path: tuple[str, ...], taken: tuple[Json, ...], refused: tuple[Json, ...]):
+    def written(value: Json) -> JsonObject:
+        for key in reversed(path):
+            value = {key: value}
+        return cast("JsonObject", value)
+
+    for value in taken:
+        assert read_policy({}, written(value))[1] == ()
+    assert read_policy({}, written(None))[1] == (), "null is not set"
+    for value in refused:
+        (fault,) = read_policy({}, written(value))[1]
+        assert (fault.key, fault.message, fault.place) == (
+            ".".join(path),
+            f"`{'.'.join(path)}` cannot be `{value}`",
+            None,
+        )
+
+
+@pytest.mark.parametrize("key", ["input", "output", "cache_read", "cache_write"])
+def test_a_price_is_a_number_from_0_on(key: str):
+    for value, money in ((0, Decimal(0)), (1e-7, Decimal("1e-07")), (2, Decimal(2))):
+        entry = {"provider": "p", "model": "m", "pricing": {key: value}}
+        read, faults = read_policy({"models": {"x": entry}}, {})
+        price = read.models["x"].price
+        assert price is not None
+        assert (getattr(price, key), price.currency, faults) == (money, "USD", ())
+    for value in (-1e-9, "1", True, float("nan")):
+        entry = {"provider": "p", "model": "m", "pricing": {key: value}}
+        (fault,) = read_policy({"models": {"x": entry}}, {})[1]
+        assert fault.key == f"models.x.pricing.{key}"
+
+
+@pytest.mark.parametrize(
+    ("models", "policies", "key"),
+    [
+        ({"a": 1}, {}, "a"),
+        ({"models": {"x": {**ENTRY, "a": 1}}}, {}, "models.x.a"),
+        ({"models": {"x": 3}}, {}, "models.x"),
+        ({"models": {"x": {"provider": "p", "model": "m", "cap": 3}}}, {}, "models.x.cap"),
+        ({"models": {"x": {"provider": "p", "model": "m", "pricing": 3}}}, {}, "models.x.pricing"),
+        ({"aliases": 3}, {}, "aliases"),
+        ({}, {"a": 1}, "a"),
+        ({}, {"routing": {"a": 1}}, "routing.a"),
+        ({}, {"routing": 3}, "routing"),
+        ({}, {"caps": {"a": 1}}, "caps.a"),
+        ({}, {"caps": {"tiers": 3}}, "caps.tiers"),
+        ({}, {"routing": {"languageHeuristics": {"pt": {"a": 1}}}}, "routing.languageHeuristics.pt.a"),
+        ({}, {"routing": {"languageHeuristics": {"pt": 1}}}, "routing.languageHeuristics.pt"),
+        ({}, {"routing": {"tokenBuckets": [{"alias": "x"}, {}]}}, "routing.tokenBuckets.1"),
+        ({}, {"routing": {"tokenBuckets": [{"alias": "x", "min": -1}]}}, "routing.tokenBuckets.0.min"),
+        ({}, {"routing": {"tokenBuckets": [{"alias": "x", "a": 1}]}}, "routing.tokenBuckets.0.a"),
+    ],
+)
+def test_an_unknown_or_odd_part_is_one_fault_at_its_key(models: JsonObject, policies: JsonObject, key: str):
+    faults = {fault.key: fault.place for fault in read_policy(models, policies, ":".join)[1]}
+    assert faults[key] == key.replace(".", ":")
+    assert all(other.startswith(key) for other in faults)
