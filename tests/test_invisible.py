@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from types import MappingProxyType
 
 import pytest
 
@@ -10,6 +11,8 @@ from ullage.invisible_characters import (
     escape_invisible,
     escape_json,
     has_invisible,
+    has_invisible_in,
+    map_strings,
     remove_invisible,
     remove_invisible_counted,
 )
@@ -109,3 +112,117 @@ def test_words_in_tags_and_selectors_are_decoded():
     assert decode_hidden(f"x{tags('send it')}") == "send it"
     assert decode_hidden(f"😊{selectors('ignore all')}") == "ignore all"
     assert decode_hidden(f"{ENGLAND} ❤\ufe0f") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        # A variation selector behind a character that has variants, one at a time.
+        ("❤\ufe0f", "❤\ufe0f"),
+        ("❤\ufe0e", "❤\ufe0e"),
+        ("❤\ufe0f\ufe0f", "❤\ufe0f"),
+        ("❤\ufe0f\u200d🔥", "❤\ufe0f\u200d🔥"),
+        ("❤\ufe0f\u200da", "❤\ufe0fa"),
+        ("❤\ufe0f\u200d\u200d🔥", "❤\ufe0f🔥"),
+        ("❤\ufe0f\u200b🔥", "❤\ufe0f🔥"),
+        ("a\ufe0f", "a"),
+        ("\ufe0f❤", "❤"),
+        ("1\ufe0f\u20e3", "1\ufe0f\u20e3"),
+        ("#\ufe0e\u20e3", "#\ufe0e\u20e3"),
+        ("*\ufe0f\u20e3", "*\ufe0f\u20e3"),
+        ("1\ufe0f2", "12"),
+        ("1\ufe0f\ufe0f\u20e3", "1\u20e3"),
+        ("x\ufe0f\u20e3", "x\u20e3"),
+        ("❤\ufe03", "❤"),
+        ("葛\ufe00城", "葛\ufe00城"),
+        ("葛\ufe01", "葛\ufe01"),
+        ("葛\ufe02", "葛\ufe02"),
+        ("葛\ufe03", "葛"),
+        ("葛\ufe00\ufe00", "葛\ufe00"),
+        ("葛\U000e0100", "葛\U000e0100"),
+        ("葛\U000e010f", "葛\U000e010f"),
+        ("葛\U000e0110", "葛"),
+        ("a\U000e0100", "a"),
+        # A joiner between two emoji, or two letters that join.
+        ("👩\u200d💻", "👩\u200d💻"),
+        ("👩\u200da", "👩a"),
+        ("a\u200d💻", "a💻"),
+        ("1\ufe0f\u20e3\u200d🔥", "1\ufe0f\u20e3\u200d🔥"),
+        ("👩\u200c💻", "👩💻"),
+        ("می\u200cخ", "می\u200cخ"),
+        ("می\u200dخ", "می\u200dخ"),
+        ("می\u200c ", "می "),
+        (" \u200cخ", " خ"),
+        ("क\u094d\u200d ", "क\u094d\u200d "),
+        ("क\u200d ", "क "),
+        # Mongolian, braille and flags.
+        ("\u1820\u180b", "\u1820\u180b"),
+        ("\u1820\u180f", "\u1820\u180f"),
+        ("\u1820\u180b\u180c", "\u1820\u180b"),
+        ("a\u180b", "a"),
+        ("⠓\u2800a", "⠓\u2800a"),
+        ("a\u2800⠓", "a\u2800⠓"),
+        ("⠓\u2800\u2800⠓", "⠓\u2800\u2800⠓"),
+        ("⠓\u2800\u200b⠓", "⠓⠓"),
+        ("a\u2800b", "ab"),
+        (ENGLAND, ENGLAND),
+        (ENGLAND + "\u200b", "🏴"),
+        (ENGLAND.replace("🏴", "🚩"), "🚩"),
+        (f"🏴{tags('gbxxx')}\U000e007f", "🏴"),
+        # Anything else, at both ends and alone.
+        ("\u200ba", "a"),
+        ("a\u200b", "a"),
+        ("\u200b", ""),
+        ("a\rb\r\nc\r", "ab\r\nc"),
+        ("ü\rb\u200b\r\n", "üb\r\n"),
+        ("a\x00b\x7fc\x9fd", "abcd"),
+        ("a\u200bb\u200bc", "abc"),
+    ],
+)
+def test_what_belongs_to_the_writing_around_it_stays_one_at_a_time(text: str, cleaned: str):
+    assert remove_invisible(text) == cleaned
+    assert has_invisible(text) is (text != cleaned)
+    assert remove_invisible_counted(text) == (cleaned, len(text) - len(cleaned))
+
+
+@pytest.mark.parametrize(
+    ("character", "escape"),
+    [("\x00", "\\u0000"), ("\r", "\\u000d"), ("\uffff", "\\uffff"), ("\U000e0041", "\\udb40\\udc41")],
+)
+def test_a_character_is_escaped_as_json_writes_it(character: str, escape: str):
+    assert escape_invisible(f"ü{character}b") == f"ü{escape}b"
+    assert escape_invisible(f"a{character}b") == f"a{escape}b"
+    assert json.loads(f'"{escape}"') == character
+
+
+def test_what_is_hidden_is_decoded_from_its_first_to_its_last_letter():
+    assert decode_hidden(f"a{tags(' ~')}b") == " ~"
+    assert decode_hidden("a\U000e001f\U000e007f\U000e0001b") == ""
+    assert decode_hidden(f"a{selectors('ok' + chr(0x7E))}") == "ok~"
+    assert decode_hidden(f"a{selectors(chr(0x10))}") == "", "not printable"
+    assert decode_hidden("a\U000e01efb") == "", "no character of UTF-8"
+    assert decode_hidden(f"a{tags('x')}{selectors('é')}") == "xé"
+    assert decode_hidden("❤\ufe0f") == "", "of ordinary writing"
+    assert decode_hidden("plain") == ""
+
+
+def test_values_of_json_are_searched_at_every_depth_and_kept_where_nothing_changes():
+    plain: Json = {"a": ["b", {"c": "d"}], "e": 1, "f": None}
+    assert escape_json(plain) is plain
+    assert not has_invisible_in(plain, "x", [])
+    for found in ({"a\u200b": 1}, {"a": [{"b": "\u200b"}]}, ["x", "\u200b"], "\u200b", MappingProxyType({"\u200b": 1})):
+        assert has_invisible_in("x", found)  # pyright: ignore[reportArgumentType]
+    assert has_invisible_in(MappingProxyType({"a": ["\u200b"]}))  # pyright: ignore[reportArgumentType]
+    kept: Json = ["x", {"y": "z"}]
+    changed = escape_json({"a": kept, "b\u200b": "c\u200b", "d": ["\u200b", kept], "n": 3})
+    assert changed == {"a": ["x", {"y": "z"}], "b\\u200b": "c\\u200b", "d": ["\\u200b", ["x", {"y": "z"}]], "n": 3}
+    assert isinstance(changed, dict)
+    assert changed["a"] is kept
+
+
+def test_two_keys_that_become_one_are_a_change():
+    merged: Json = {"a": 1, "a\u200b": 1}
+    assert map_strings(merged, remove_invisible) == {"a": 1}
+    swapped: Json = {"a": "b"}
+    assert map_strings(swapped, str.upper) == {"A": "B"}
+    assert map_strings(3, str.upper) == 3
