@@ -69,3 +69,42 @@ def test_an_error_has_neither_message_nor_usage(wire: Format):
 def test_neutral_parts_are_no_providers_answer():
     with pytest.raises(InvalidArguments, match="neutral"):
         read_answer({}, Format.ULLAGE)
+
+
+@pytest.mark.parametrize(
+    ("wire", "response", "natives", "identity", "model"),
+    [
+        (
+            Format.OPENAI_CHAT,
+            {"id": "r", "model": "m", "choices": [3, {"message": {"role": "a"}}, {"message": {"role": "b"}}]},
+            [{"role": "a"}], "r", "m",
+        ),
+        (Format.OPENAI_CHAT, {"choices": [{"message": {}}], "id": 3, "model": ""}, [], None, None),
+        (Format.OPENAI_CHAT, {"choices": {"message": {"role": "a"}}}, [], None, None),
+        (
+            Format.OPENAI_RESPONSES, {"output": [{"type": "x"}, "y", {"type": "z"}]},
+            [{"type": "x"}, {"type": "z"}], None, None,
+        ),
+        (Format.ANTHROPIC, {"content": [], "id": "r", "model": "m"}, [], "r", "m"),
+        (Format.ANTHROPIC, {"content": "hi"}, [{"role": "assistant", "content": "hi"}], None, None),
+        (
+            Format.GEMINI,
+            {
+                "responseId": "r", "modelVersion": "m",
+                "candidates": [{"content": {"parts": []}}, {"content": {"parts": [1]}}],
+            },
+            [], "r", "m",
+        ),
+        (
+            Format.GEMINI,
+            {"id": "i", "responseId": "r", "model": "n", "candidates": [{"content": {"parts": [{"text": "x"}]}}]},
+            [{"parts": [{"text": "x"}]}], "i", "n",
+        ),
+    ],
+)  # fmt: skip
+def test_only_the_first_choice_is_the_answer(
+    wire: Format, response: JsonObject, natives: list[JsonObject], identity: str | None, model: str | None
+):
+    answer = read_answer(response, wire)
+    assert list(answer.natives) == natives
+    assert (answer.id, answer.model or None) == (identity, model)

@@ -110,3 +110,83 @@ def test_parts_that_are_larger_than_their_whole_are_held_to_it():
 def test_a_bare_total_counts_as_input(form: Format):
     assert read_usage({"total_tokens": 9}, form) == Usage(input=9, output=0)
     assert read_usage({"totalTokenCount": 9}, form) == Usage(input=9, output=0)
+
+
+CHAT, RESPONSES, ANTHROPIC, GEMINI = Format.OPENAI_CHAT, Format.OPENAI_RESPONSES, Format.ANTHROPIC, Format.GEMINI
+
+
+@pytest.mark.requirement("S4:usage", "S2:formats")
+@pytest.mark.parametrize(
+    ("form", "said", "usage"),
+    [
+        (CHAT, {"prompt_tokens": 0, "completion_tokens": 0}, Usage(input=0, output=0)),
+        (CHAT, {"prompt_tokens": 39.0, "completion_tokens": 1e9}, Usage(input=39, output=1_000_000_000)),
+        (CHAT, {"prompt_tokens": 1.5, "completion_tokens": 1_000_000_001}, Usage()),
+        (CHAT, {"prompt_tokens": -1, "completion_tokens": True}, Usage()),
+        (CHAT, {"prompt_tokens": "9", "completion_tokens": None}, Usage()),
+        (CHAT, {"prompt_tokens": 5, "completion_tokens": 5, "prompt_tokens_details": 3}, Usage(input=5, output=5)),
+        (CHAT, {"prompt_tokens": 5, "total_tokens": 9}, Usage(input=5)),
+        (CHAT, {"completion_tokens": 5, "total_tokens": 9}, Usage(output=5)),
+        (CHAT, {"total_tokens": 9}, Usage(input=9, output=0)),
+        (CHAT, {"totalTokenCount": 9}, Usage(input=9, output=0)),
+        (CHAT, {"total_tokens": 0, "totalTokenCount": 9}, Usage(input=0, output=0)),
+        (
+            CHAT,
+            {"total_tokens": 9, "prompt_tokens_details": {"cached_tokens": 6, "cache_write_tokens": 5}},
+            Usage(input=11, output=0, cache_read=6, cache_write=5),
+        ),
+        (
+            CHAT,
+            {"total_tokens": 20, "completion_tokens_details": {"reasoning_tokens": 6}},
+            Usage(input=20, output=0),
+        ),
+        (
+            CHAT,
+            {
+                "prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14,
+                "prompt_tokens_details": {"cached_tokens": 7, "cache_write_tokens": 9},
+                "completion_tokens_details": {"reasoning_tokens": 5},
+            },
+            Usage(input=10, output=4, cache_read=7, cache_write=3, reasoning=4),
+        ),
+        (
+            CHAT,
+            {"prompt_tokens_details": {"cached_tokens": 7, "cache_write_tokens": 9}},
+            Usage(cache_read=7, cache_write=9),
+        ),
+        (
+            RESPONSES,
+            {
+                "input_tokens": 10, "output_tokens": 4,
+                "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
+                "output_tokens_details": {"reasoning_tokens": 1},
+            },
+            Usage(input=10, output=4, cache_read=3, cache_write=2, reasoning=1),
+        ),
+        (RESPONSES, {"total_tokens": 9}, Usage(input=9, output=0)),
+        (
+            ANTHROPIC,
+            {
+                "input_tokens": 10, "output_tokens": 4, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2,
+                "output_tokens_details": {"thinking_tokens": 1},
+            },
+            Usage(input=15, output=4, cache_read=3, cache_write=2, reasoning=1),
+        ),
+        (ANTHROPIC, {"cache_read_input_tokens": 3}, Usage(cache_read=3)),
+        (ANTHROPIC, {"input_tokens": 10, "output_tokens": 4}, Usage(input=10, output=4)),
+        (
+            GEMINI,
+            {
+                "promptTokenCount": 10, "toolUsePromptTokenCount": 5, "candidatesTokenCount": 4,
+                "thoughtsTokenCount": 3, "cachedContentTokenCount": 6, "totalTokenCount": 22,
+            },
+            Usage(input=15, output=7, cache_read=6, reasoning=3),
+        ),
+        (GEMINI, {"promptTokenCount": 10}, Usage(input=10, output=0)),
+        (GEMINI, {"candidatesTokenCount": 4}, Usage(output=4)),
+        (GEMINI, {"toolUsePromptTokenCount": 4, "totalTokenCount": 9}, Usage(input=9, output=0)),
+        (GEMINI, {"promptTokenCount": 10, "thoughtsTokenCount": 3}, Usage(input=10, output=3, reasoning=3)),
+    ],
+)  # fmt: skip
+def test_each_convention_is_read_into_whole_buckets(form: Format, said: JsonObject, usage: Usage):
+    assert read_usage(said, form) == usage
