@@ -4,17 +4,39 @@ import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
 
-from ullage.errors import InvalidArguments, ProtocolError, SourceFailed, UnknownTool
-from ullage.gateway.reply_metadata import ACCOUNT, ASSUMED, META, Metered, Reference, References
-from ullage.ledger import Entry
+from ullage.errors import (
+    Denied,
+    InvalidArguments,
+    OverBudget,
+    ProtocolError,
+    Refused,
+    SourceFailed,
+    ToolChanged,
+    UllageError,
+    UnknownTool,
+)
+from ullage.gateway.reply_metadata import (
+    ACCOUNT,
+    ASSUMED,
+    META,
+    Metered,
+    Reference,
+    References,
+    Unwritten,
+    character_limit,
+    characters,
+    shown,
+)
+from ullage.ledger import AuditEvent, Entry
+from ullage.messages import Media
 from ullage.models import shipped
 from ullage.testing import FakeRecorder, FakeSource
-from ullage.tokens import Meter, Method
+from ullage.tokens import Meter, Method, drain
 from ullage.tool import Block, Call, Caller, Listing, Needs, Origin, Reply, Structured, Tool, ToolSource
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:meta", "S0:meta:error", "S0:meta:tokens")]
@@ -422,3 +444,175 @@ async def test_the_ledger_says_what_the_budget_saved_and_a_client_never_sees_the
 @pytest.mark.requirement("S0:meta:data")
 async def test_a_cut_result_says_nothing_of_rows_but_what_its_source_says():
     assert "data" not in await meta_of(Reply.text(json.dumps(ROWS), meta={META: {"handle": "r1"}}))
+
+
+@pytest.mark.requirement("U:ledger", "S0:meta:error")
+@pytest.mark.parametrize(
+    ("error", "is_audited"),
+    [
+        (Denied("no"), True),
+        (OverBudget("no"), True),
+        (Refused("no"), True),
+        (ToolChanged("no"), True),
+        (InvalidArguments("no"), False),
+        (SourceFailed("no"), False),
+    ],
+)
+async def test_a_refusal_is_audited_with_who_what_and_why(error: UllageError, *, is_audited: bool):
+    async def answer(_: Call) -> Reply:
+        raise error
+
+    book = FakeRecorder()
+    await metered(answer, book).call(Call(tool="toy", arguments={"tool_name": "other"}, caller=ADA))
+    expected = AuditEvent(
+        time=WHEN, kind="refusal", principal="ada", session="s", client="editor", subject="toy", reason=error.code
+    )
+    assert book.events == ([expected] if is_audited else [])
+    assert [entry.is_error for entry in book.entries] == [True]
+
+
+@pytest.mark.requirement("U:ledger")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "origin", "server", "subject"),
+    [
+        ("call_tool", {"tool_name": "notes__drop"}, None, None, "notes__drop"),
+        ("call_tool_write", {"tool_name": 3}, None, None, "3"),
+        ("find_tool", {}, None, None, "find_tool"),
+        ("call_tool", {"tool_name": "notes__drop"}, Origin("notes", "drop"), "notes", "drop"),
+    ],
+)
+async def test_what_was_refused_is_the_tool_that_was_to_be_called(
+    tool: str, arguments: dict[str, Any], origin: Origin | None, server: str | None, subject: str
+):
+    async def answer(_: Call) -> Reply:
+        return Reply(content=(), is_error=True, error_code="DENIED", origin=origin)
+
+    book = FakeRecorder()
+    source = Metered(
+        inner=FakeSource(offered=(Tool(name=tool, input_schema={}),), answer=answer),
+        meter=METER,
+        recorder=book,
+        clock=Clock(),
+        reference=REFERENCES,
+    )
+    await source.call(Call(tool=tool, arguments=arguments, caller=ADA))
+    assert [(event.server, event.subject, event.reason) for event in book.events] == [(server, subject, "DENIED")]
+
+
+@pytest.mark.requirement("U:ledger", "S0:meta:performance")
+async def test_an_entry_says_the_model_the_inferred_session_and_whether_a_cache_answered():
+    async def answer(_: Call) -> Reply:
+        return Reply.text("Hello, world!", meta={META: {"performance": {"cachedResult": True}}})
+
+    book = FakeRecorder()
+    caller = Caller(principal="ada", session="s", session_inferred=True, model="openai/gpt-4")
+    found: Any = (await metered(answer, book).call(Call(tool="toy", caller=caller))).meta[META]
+    assert found["performance"] == {"executionTimeMs": 250, "cachedResult": True}
+    (entry,) = book.entries
+    assert (entry.cached, entry.session_inferred, entry.model, entry.client) == (True, True, "gpt-4", None)
+
+
+@pytest.mark.parametrize(
+    "said", [{"cachedResult": 1}, {"cachedResult": "true"}, {}, None, "yes", {"cachedResult": False}]
+)
+async def test_only_true_says_that_a_cache_answered(said: Any):  # noqa: ANN401
+    found = await meta_of(Reply.text("x", meta={META: {"performance": said}}))
+    assert found["performance"]["cachedResult"] is False
+
+
+@pytest.mark.requirement("S0:meta")
+async def test_other_metadata_of_a_reply_stays_and_odd_metadata_of_ours_does_not():
+    async def answer(_: Call) -> Reply:
+        return Reply.text("x", meta={"other/key": 1, META: "odd", ACCOUNT: {}})
+
+    reply = await metered(answer).call(Call(tool="toy", caller=ADA))
+    assert set(reply.meta) == {"other/key", META}
+    assert set(cast("dict[str, Any]", reply.meta[META])) == {"tokens", "performance"}
+
+
+def parts(*blocks: Block) -> list[Any]:
+    def text(part: Any) -> Any:  # noqa: ANN401
+        return json.loads(drain(part.text())) if isinstance(part, Unwritten) else part
+
+    return [text(part) for part in shown(Reply(content=blocks))]
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ({"type": "text", "text": "a"}, ["a"]),
+        ({"type": "text", "text": 3}, [{"type": "text", "text": 3}]),
+        ({"type": "text", "text": "a", "annotations": {}}, ["a"]),
+        ({"type": "x", "a": 1, "_meta": {}, "annotations": {}, "icons": []}, [{"type": "x", "a": 1}]),
+        ({"type": "x", "data": "d", "blob": "b"}, [{"type": "x", "data": "d", "blob": "b"}]),
+        ({"type": "x", "data": "d", "blob": "b", "mimeType": "m"}, [{"type": "x", "mimeType": "m"}]),
+        ({"type": "resource", "resource": {"uri": "u", "text": "t"}}, ["u", "t"]),
+        ({"type": "resource", "resource": {"text": "t"}}, ["", "t"]),
+        ({"type": "resource", "resource": {"uri": "u", "blob": "b"}}, ["u"]),
+        (
+            {"type": "resource", "resource": {"uri": "u", "blob": "b", "mimeType": "image/png"}},
+            ["u", Media(kind="image", media_type="image/png", data="b")],
+        ),
+        ({"type": "resource", "resource": {"uri": "u", "blob": "b", "mimeType": "audio/wav"}}, ["u"]),
+        ({"type": "resource", "resource": 3}, [{"type": "resource", "resource": 3}]),
+        ({"type": "image", "data": "d", "mimeType": "m"}, [Media(kind="image", media_type="m", data="d")]),
+        ({"type": "audio", "data": 3, "mimeType": 3}, [Media(kind="audio", media_type=None, data=None)]),
+    ],
+)
+def test_of_each_block_what_a_client_shows_is_counted(block: Block, expected: list[Any]):
+    assert parts(block) == expected
+    assert parts(block, {"type": "text", "text": "z"}) == [*expected, "z"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": list(range(1_500))},
+        {f"k{n}": {"x": [n, {"y": "ü"}]} for n in range(700)},
+        [[n] * 50 for n in range(150)],
+        [{"rows": list(range(1_200))}, *range(150), {}],
+        {"a": {}, "b": [], "c": "x" * 5_000, "d": list(range(2_000))},
+        [{}] * 1_001,
+        "x",
+        3,
+        {},
+        [],
+    ],
+)
+def test_a_large_value_is_written_in_pieces_as_compact_json(value: Any):  # noqa: ANN401
+    steps = Unwritten(value).text()
+    assert drain(steps) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("", 0), ("abc", 3), ("é", 1), ("🙂", 2), ("a🙂b", 4), ("\ud800", 1), ("日本", 2)]
+)
+def test_characters_are_counted_as_javascript_counts_them(text: str, length: int):
+    assert characters(text) == length
+
+
+@pytest.mark.parametrize(
+    ("client", "limit"),
+    [
+        ("gemini", 39_000),
+        ("Gemini", 39_000),
+        ("gemini_cli", 39_000),
+        ("gemini-cli", 39_000),
+        ("codex", None),
+        (None, None),
+    ],
+)
+def test_a_reply_to_gemini_cli_stays_below_its_limit(client: str | None, limit: int | None):
+    assert character_limit(Caller(principal="a", session="s", client=client)) == limit
+
+
+@pytest.mark.requirement("S0:meta:data")
+@pytest.mark.parametrize("rows", [900, 4_000])
+async def test_a_long_table_has_the_same_figures_as_a_short_one(rows: int):
+    value = [{"id": n, "name": "x"} for n in range(rows)]
+    expected = {"rowCount": rows, "columnCount": 2, "truncated": False}
+    assert (await meta_of(Reply.text(json.dumps(value))))["data"] == expected
+    assert (await meta_of(Reply(structured=Structured({"result": value}))))["data"] == expected  # type: ignore[dict-item]
+    assert (await meta_of(Reply.text("id,name\n" + "1,x\n" * rows)))["data"]["columnCount"] == 2
+    assert "data" not in await meta_of(Reply.text(json.dumps(list(range(rows * 3)))))
+    assert "data" not in await meta_of(Reply.text(json.dumps({"text": "x" * 100_000, "rows": value[:5]})))
