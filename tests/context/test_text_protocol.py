@@ -159,3 +159,105 @@ def test_a_labelled_action_is_read_with_its_input(said: str, name: str, argument
     read = read_as_tools(protocol((said, "Observation: a.c"), (said, "Observation: b.c")))
     made = [part for message in read for part in message.parts if isinstance(part, ToolCall)]
     assert [(one.name, loads(one.arguments)) for one in made] == [(name, arguments)] * 2
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "arguments", "rest"),
+    [
+        ("I look.\n<run>ls</run> and then we see.", "run", {"command": "ls"}, "I look."),
+        ("<run>ls</run> a b c d e f g h", "run", {"command": "ls"}, ""),
+        ("<run>a</run>\nNo.\n<run>b</run>", "run", {"command": "b"}, "<run>a</run>\nNo."),
+        ('<tool_call>{"name": "ls", "p": 1}</tool_call>', "ls", {"name": "ls", "p": 1}, ""),
+        ("<invoke name='ls'><p>1</p></invoke>", "ls", {"p": "1"}, ""),
+        ("<function=ls>\n<parameter=p>1</parameter>\n</function>", "ls", {"p": "1"}, ""),
+        ("<run mode=x>ls</run>", "run", {"command": "ls"}, ""),
+        ("Look.\nTool call 2: `read`(a.c)", "read", {"input": "a.c"}, "Look."),
+        ("**Command:** ls src", "ls", {"command": "ls src"}, ""),
+        ("> Next action: list{a}", "list", {"input": "a"}, ""),
+        ("Action: list[src", "list", {"input": "src"}, ""),
+        ("Action: a[1]\nAction: b[2]", "b", {"input": "2"}, "Action: a[1]"),
+        ("Action: list\nParameters: 'src'", "list", {"input": "src"}, ""),
+        ("Action: list\nArgs: [1]", "list", {"input": "[1]"}, ""),
+        ("So.\n```bash\nls\n```", "bash", {"command": "ls"}, "So."),
+        ("So.\n```\nls -l\n```\nDone, I think.", "ls", {"command": "ls -l"}, "So."),
+        ("```text\nls -l\n```", "ls", {"command": "ls -l"}, ""),
+        ("~~~~sh\nls\n~~~~", "sh", {"command": "ls"}, ""),
+        ("```a\n1\n```\n```b\n2\n```", "b", {"command": "2"}, "```a\n1\n```"),
+        ('x {"tool": "ls", "args": {"p": 1}, "more": {"q": 2}}', "ls", {"p": 1}, "x"),
+        ("x" * 30_000 + "\n<run>ls</run>", "run", {"command": "ls"}, "x" * 30_000),
+    ],
+)
+def test_the_last_action_is_taken_out_of_the_text(said: str, name: str, arguments: dict[str, object], rest: str):
+    read = read_as_tools(protocol((said, "Output: a.c"), (said, "Output: b.c")))
+    for place in (1, 3):
+        texts = [part.text for part in read[place].parts if isinstance(part, Text)]
+        (made,) = [part for part in read[place].parts if isinstance(part, ToolCall)]
+        assert (texts, made.name, loads(made.arguments)) == ([rest] if rest else [], name, arguments)
+    assert [part.id for place in (1, 3) for part in read[place].parts if isinstance(part, ToolCall)] == [
+        *("text-0", "text-1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<run>ls</run> one two three four five six seven eight nine",
+        "<thinking>ls</thinking>",
+        "<B>ls</B>",
+        "ls</run>",
+        "```\nls\n```\none two three four five six seven eight nine",
+        "```\n\n```",
+        '{"thought": "ls"}',
+        '{"tool": 3}',
+        '["tool"]',
+        '{"tool": "ls"} and so on',
+        "Actions speak: louder",
+        "Take action",
+        "plain words",
+    ],
+)
+def test_words_without_an_action_are_answered_by_the_user(said: str):
+    assert found(protocol((said, "Output: a.c"), (said, "Output: b.c"))) == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "places"),
+    [
+        # Output with a frame of its own: three alike, or six tenths of all.
+        (["a.c\n(cwd: /a)", "b.c\n(cwd: /b)", "c.c\n(cwd: /c)"], [2, 4, 6]),
+        (["[one] a.c", "[two] b.c", "[six] c.c"], [2, 4, 6]),
+        # Labels that mark output.
+        (["Observation: a", "Observation: b"], [2, 4]),
+        (["stdout:\na", "exit code: 1"], [2, 4]),
+        (["a\n$", "b\n$"], [2, 4]),
+        (["Looks fine, go on.", "Yes, please do that now."], []),
+        ([f"Result {n}: x" for n in range(3)] + ["And now the next one."], [2, 4, 6]),
+        (["Result: x", "Now the other one.", "And then the third one.", "And stop after it."], []),
+    ],
+)
+def test_answers_are_output_where_most_have_a_frame(answers: list[str], places: list[int]):
+    assert found(protocol(*(("<run>x</run>", answer) for answer in answers))) == places
+
+
+def test_data_without_a_frame_is_output_where_nearly_every_turn_acts():
+    acting = [("<run>x</run>", f"{n}\t{n}\n2\t3\n4\t5\n") for n in range(4)]
+    assert found(protocol(*acting)) == [2, 4, 6, 8]
+    assert found(protocol(*acting[:2])) == [], "of two it cannot be told"
+    talking = [("words", "more words")] * 3
+    assert found(protocol(*acting, *talking)) == []
+
+
+def test_answers_of_other_kinds_are_none_to_an_action():
+    mixed = [
+        TASK, assistant("<run>x</run>", call("1")), user("Output: a"), assistant("<run>x</run>"), tool(result("1")),
+        user("Output: b"), assistant("<run>x</run>"), user("Output: c", result("2")), assistant("<run>x</run>"),
+        user(" \n "),
+    ]  # fmt: skip
+    assert found(mixed) == []
+
+
+def test_a_second_answer_to_one_action_has_its_id():
+    twice = [*protocol(("<run>a</run>", "Output: 1")), user("Output: 2"), assistant("<run>b</run>"), user("Output: 3")]
+    read = read_as_tools(twice)
+    results = [part for message in read for part in message.parts if isinstance(part, ToolResult)]
+    assert [(one.call_id, one.name) for one in results] == [("text-0", "run"), ("text-0", "run"), ("text-2", "run")]
