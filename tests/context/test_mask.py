@@ -9,7 +9,7 @@ from context.talks import PICTURE, Scale, assistant, call, entries_of, refusals,
 from ullage.context import DEFAULTS, Entry
 from ullage.context.context_options import Limits, limits_of
 from ullage.context.tool_pairs import Call, gap, placeholder, query_of
-from ullage.context.truncate_messages import Change, mask, weight_of
+from ullage.context.truncate_messages import Change, Dropped, Fate, mask, merge_dropped, weight_of
 from ullage.messages import Format, Message, Text, ToolCall, ToolResult, Unknown, read_message
 from ullage.tokens import drain
 
@@ -290,3 +290,98 @@ def test_a_value_of_60_characters_stays_whole_in_a_placeholder_and_a_longer_one_
     for length, shown in ((58, '"' + "v" * 58 + '"'), (59, '"' + "v" * 19 + "…" + "v" * 29 + '"')):
         line = placeholder(_called(dumps({"a": "v" * length})), 9, (), recalls=False)
         assert line.startswith(f"[write(a={shown}) gave 9 tokens, "), length
+
+
+def lost(part: ToolResult, *, name: str = "read", limit: Limits | None = None) -> bool:
+    """Whether a result is masked that stands before five long ones in a small window."""
+    entries = entries_of([user("go"), assistant(call("a", name)), tool(part), *loop(5)])
+    change = mask(entries, Scale(), limit or limits(4_000))
+    assert change is not None
+    return change.entries[2] is not entries[2]
+
+
+LINE = placeholder(
+    Call(place=1, name="read", arguments='{"path": "src/a.py"}', id="a"), 125, (Text("x"),), recalls=False
+)
+
+
+@pytest.mark.parametrize(("more", "is_masked"), [(99, False), (100, True)])
+def test_a_result_is_masked_where_that_saves_a_hundred_tokens(more: int, *, is_masked: bool):
+    line = (len(LINE) + 3) // 4
+    assert lost(result("a", "x" * 4 * (line + more))) is is_masked
+
+
+@pytest.mark.parametrize(
+    ("tokens", "is_error", "is_masked"), [(500, True, False), (501, True, True), (500, False, True)]
+)
+def test_an_error_of_500_tokens_is_kept(tokens: int, *, is_error: bool, is_masked: bool):
+    assert lost(result("a", "x" * 4 * tokens, is_error=is_error)) is is_masked
+
+
+def test_pictures_words_of_the_user_and_sealed_parts_decide_apart_from_size():
+    assert lost(result("a", PICTURE))
+    assert lost(result("a", "few words", PICTURE))
+    assert not lost(result("a", PICTURE, Unknown({"x": 1})))
+    assert not lost(result("a", "<feedback>no</feedback>" + "x" * 100))
+    assert not lost(replace(result("a", LONG), call_id="nobody"))
+
+
+def test_a_masked_message_keeps_its_first_text_alone():
+    talk = [
+        user("go"),
+        *(m for n in range(6) for m in (assistant(f"<run>{n}</run>"), user(f"Output: {LONG}", " ", "b"))),
+    ]
+    entries = entries_of(talk)
+    change = mask(entries, Scale(), limits(4_000))
+    assert change is not None
+    texts = [part.text for part in change.entries[2].message.parts if isinstance(part, Text)]
+    assert texts[0].startswith('[run(command="0") gave 728 tokens')
+    assert texts[1:] == [" ", "…"]
+
+
+@pytest.mark.parametrize(
+    ("window", "results", "is_masked"),
+    # Each mask saves 703 tokens; all but the newest three may go, and at least an eighth of the window must.
+    [(5_631, 4, True), (5_632, 4, False), (11_255, 5, True), (11_256, 5, False)],
+)
+def test_masks_must_save_an_eighth_of_a_small_window(window: int, results: int, *, is_masked: bool):
+    entries = entries_of([user("go"), *loop(results)])
+    change = mask(entries, Scale(), replace(limits(window), keep=1))
+    assert (change is not None) is is_masked
+
+
+def test_masking_stops_at_its_goal_and_not_before_its_least():
+    entries = entries_of([user("go"), *loop(10)])
+    whole = weight_of(entries)
+    far = replace(limits(6_000), keep=1, target=whole - 1)
+    change = mask(entries, Scale(), far)
+    assert masked_in(entries, change) == [2, 4], "an eighth of the window at least"
+    near = replace(limits(4_000), keep=1, target=whole - 1)
+    change = mask(entries, Scale(), near)
+    assert masked_in(entries, change) == [2]
+    assert change is not None
+    saved = change.shed.tokens
+    at = mask(entries, Scale(), replace(near, target=whole - saved))
+    below = mask(entries, Scale(), replace(near, target=whole - saved - 1))
+    assert [masked_in(entries, one) for one in (at, below)] == [[2], [2, 4]]
+
+
+@pytest.mark.parametrize(
+    ("single", "merged"),
+    [
+        ([], []),
+        ([(1, 1, "masked", 5)], [(1, 1, "masked", 5)]),
+        ([(1, 1, "masked", 5), (2, 2, "masked", 3)], [(1, 2, "masked", 8)]),
+        ([(1, 1, "masked", 5), (3, 3, "masked", 3)], [(1, 1, "masked", 5), (3, 3, "masked", 3)]),
+        ([(1, 1, "masked", 5), (2, 2, "dropped", 3)], [(1, 1, "masked", 5), (2, 2, "dropped", 3)]),
+        ([(1, 2, "dropped", 5), (3, 4, "dropped", 3), (5, 5, "dropped", 1)], [(1, 5, "dropped", 9)]),
+    ],
+)
+def test_adjacent_messages_of_one_fate_are_reported_together(
+    single: list[tuple[int, int, Fate, int]], merged: list[tuple[int, int, Fate, int]]
+):
+    found = merge_dropped(Dropped(first=a, last=b, fate=fate, tokens=tokens) for a, b, fate, tokens in single)
+    assert [(one.first, one.last, one.fate, one.tokens) for one in found] == merged
+    assert [one.to_json() for one in found] == [
+        {"first": a, "last": b, "fate": fate, "tokens": tokens} for a, b, fate, tokens in merged
+    ]
