@@ -768,21 +768,26 @@ class Claims:
     def report(self, results: Mapping[str, Counter[Outcome]], survivors: Sequence[str]) -> None:
         for each in sorted(survivors):
             say(f"survived: {each}")
-        say(f"{'id':24}{'killed':>8}{'elsewhere':>11}{'timeout':>9}{'survived':>10}{'share':>9}")
+        say(f"{'id':24}{'killed':>8}{'elsewhere':>11}{'timeout':>9}{'survived':>10}{'share':>9}{'own':>9}")
         for name, counts in results.items():
-            total = _judged_count(counts)
-            share = f"{(total - counts['survived']) / total:8.1%}" if total else "       -"
+            share, own = shares(counts)
             figures = f"{counts['killed']:8}{counts['elsewhere']:11}{counts['timeout']:9}{counts['survived']:10}"
-            say(f"{name:24}{figures} {share}")
+            say(f"{name:24}{figures}" + (f"{share:9.1%}{own:9.1%}" if _judged_count(counts) else f"{'-':>9}{'-':>9}"))
         whole = sum(results.values(), Counter[Outcome]())
         total = _judged_count(whole)
-        killed = total - whole["survived"]
-        self.share = killed / total if total else 0.0
+        self.share, own = shares(whole)
         say(
-            f"killed {killed} of {total} mutants ({self.share:.1%}; {whole['timeout']} by timeout, "
-            f"{whole['elsewhere']} by claims of other ids alone) "
-            f"of {len(results)} ids in {time.monotonic() - self.start:.0f} s, seed {self.options.seed}"
+            f"killed {total - whole['survived']} of {total} mutants ({self.share:.1%}; {own:.1%} by claims of the id that "
+            f"the line is nearest to; {whole['timeout']} by timeout) of {len(results)} ids in "
+            f"{time.monotonic() - self.start:.0f} s, seed {self.options.seed}"
         )
+
+
+def shares(counts: Counter[Outcome]) -> tuple[float, float]:
+    """Shares of the judged mutants that any claims kill, and that claims of the id itself kill."""
+    total = max(1, _judged_count(counts))
+    killed = total - counts["survived"] if _judged_count(counts) else 0
+    return killed / total, (killed - counts["elsewhere"]) / total
 
 
 class ExecutionIndex:

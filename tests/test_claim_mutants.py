@@ -3,6 +3,7 @@
 import ast
 import importlib
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from claim_mutants import (
     ExecutionIndex,
     Module,
     Mutant,
+    Outcome,
     Statements,
     Traced,
     apply_mutant,
@@ -21,6 +23,7 @@ from claim_mutants import (
     find_mutants,
     judged,
     load_functions,
+    shares,
     stated_numbers,
     stems_of,
 )
@@ -132,6 +135,12 @@ def test_a_mutant_that_the_end_of_the_run_cuts_short_is_not_counted_as_killed():
     assert judged("timeout", is_cut=False) == "timeout"
     assert judged("survived", is_cut=True) == "survived"
     assert judged("killed", is_cut=True) == "killed"
+
+
+def test_shares_are_of_all_kills_and_of_those_by_claims_of_the_id():
+    counts = Counter[Outcome]({"killed": 6, "elsewhere": 2, "timeout": 1, "survived": 1, "invalid": 5})
+    assert shares(counts) == (0.9, 0.7)
+    assert shares(Counter[Outcome]({"invalid": 3})) == (0, 0)
 
 
 def test_numbers_are_read_as_they_are_written_and_in_base_units():
