@@ -777,8 +777,8 @@ class Claims:
         total = _judged_count(whole)
         self.share, own = shares(whole)
         say(
-            f"killed {total - whole['survived']} of {total} mutants ({self.share:.1%}; {own:.1%} by claims of the id that "
-            f"the line is nearest to; {whole['timeout']} by timeout) of {len(results)} ids in "
+            f"killed {total - whole['survived']} of {total} mutants ({self.share:.1%}; {own:.1%} by claims of the id "
+            f"itself; {whole['timeout']} by timeout) of {len(results)} ids in "
             f"{time.monotonic() - self.start:.0f} s, seed {self.options.seed}"
         )
 
