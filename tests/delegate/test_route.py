@@ -403,7 +403,7 @@ def test_what_a_table_says_of_a_model_is_told_of_its_candidate():
 def test_the_output_is_the_least_of_the_caps_and_of_what_is_asked(
     caps: dict[str, int], asked: dict[str, object], tokens: int, who: str
 ):
-    entry = ModelEntry(id="m", provider="mine", model="my-m", cap_hard=20, **caps)
+    entry = ModelEntry(id="m", provider="mine", model="my-m", cap_hard=20, **caps)  # pyright: ignore[reportArgumentType]
     default = 10 if "cap_default" in caps else None
     by = Policy(models={"m": entry}, default_alias="m", tiers={"t": 12}, cap_default=default)
     found = routed(RouteRequest(prompt_tokens=1, **asked), by)  # pyright: ignore[reportArgumentType]

@@ -223,7 +223,9 @@ def test_a_schema_declares_a_shape(schema: dict[str, Json], said: str):
 
 def test_a_deep_schema_is_read_to_some_depth():
     deep: dict[str, Json] = {"properties": {"id": {}}}
-    properties, items, parts = deep, deep, deep
+    properties: dict[str, Json] = deep
+    items: dict[str, Json] = deep
+    parts: dict[str, Json] = deep
     for _ in range(9):
         properties = {"properties": {"data": properties}}
         items = {"items": items}
