@@ -231,7 +231,8 @@ def test_a_deep_schema_is_read_to_some_depth():
         items = {"items": items}
     for _ in range(4):
         parts = {"anyOf": [parts]}
-    shapes = [shape_of_schema(schema) for schema in (properties, items, parts, {"anyOf": [{"anyOf": [parts]}]})]
+    schemas: tuple[dict[str, Json], ...] = (properties, items, parts, {"anyOf": [{"anyOf": [parts]}]})
+    shapes = [shape_of_schema(schema) for schema in schemas]
     written = [None if found is None else write_shape(found, weigh) for found in shapes]
     assert written == ["→ {data{data{data{data{data{data}}}}}}", None, "→ {id}", None]
 
