@@ -194,3 +194,86 @@ def test_three_rivals_get_a_signature_and_names_end_where_one_does_not_fit():
         *(f"{rank}:signature" for rank in range(4)),
         *(f"{rank}:name" for rank in range(4, 7)),
     ]
+
+
+NAMES = (200, 60, 25, 20)
+"""A name of twenty tokens, so that a brief reply of 360 is soon full."""
+
+
+@pytest.mark.requirement("S1:brief")
+@pytest.mark.parametrize(
+    ("first", "of_returns", "scores", "shown", "names"),
+    [
+        # The usual 110 tokens of a definition count, and a rest of it and what is returned do not: 250 are left.
+        ((110, 60, 25, 20), 0, [1.4], "full", 12),
+        ((111, 60, 25, 20), 0, [1.4], "full", 12),
+        ((130, 60, 25, 20), 0, [1.4], "full", 12),
+        ((600, 60, 25, 20), 0, [1.4], "full", 12),
+        ((600, 60, 25, 20), 300, [1.4], "full", 12),
+        ((90, 60, 25, 20), 0, [1.4], "full", 13),
+        ((110, 60, 25, 20), 25, [1.4], "full", 13),
+        # Not sure of it: a definition of 140 tokens at most.
+        ((140, 60, 25, 20), 0, [1.0], "full", 12),
+        ((141, 60, 25, 20), 0, [1.0], "signature", 15),
+        ((165, 60, 25, 20), 25, [1.0], "full", 12),
+        ((166, 60, 25, 20), 25, [1.0], "signature", 15),
+    ],
+)
+def test_a_brief_reply_has_room_for_names_beside_the_usual_definition(
+    first: tuple[int, int, int, int], of_returns: int, scores: list[float], shown: str, names: int
+):
+    best = replace(candidate("0", first), of_returns=of_returns)
+    near = [candidate(str(rank), NAMES) for rank in range(1, 40)]
+    fitted = fit_brief([best, *near], [*scores, *[0.8] * 39], 2_000)
+    assert forms(fitted) == [f"0:{shown}", *(f"{rank}:name" for rank in range(1, names + 1))]
+
+
+@pytest.mark.requirement("S1:brief")
+@pytest.mark.parametrize(("second", "is_rival"), [(1.12, False), (1.13, True)])
+def test_a_rival_has_a_tenth_of_the_shares(second: float, *, is_rival: bool):
+    # A tool 0.275 behind another has 0.11 of its share, and 0.1 of both.
+    fitted = fit_brief([candidate("0", NAMES), candidate("1", NAMES)], [1.4, second], 2_000)
+    assert forms(fitted) == ["0:full", f"1:{'signature' if is_rival else 'name'}"]
+
+
+@pytest.mark.requirement("S1:brief")
+@pytest.mark.parametrize(("second", "is_sure"), [(1.34, True), (1.36, False)])
+def test_a_sure_match_has_six_tenths_of_the_shares(second: float, *, is_sure: bool):
+    fitted = fit_brief([candidate("0", NAMES), candidate("1", NAMES)], [1.4, second], 2_000)
+    assert forms(fitted)[0] == ("0:full" if is_sure else "0:signature")
+
+
+@pytest.mark.requirement("S1:brief")
+@pytest.mark.parametrize(("score", "shown"), [(0.51, 12), (0.49, 5)])
+def test_a_name_is_shown_up_to_a_distance_of_nine_tenths_and_of_the_nearest_five_always(score: float, shown: int):
+    fitted = fit_brief([candidate(str(rank), NAMES) for rank in range(12)], [1.4, *[score] * 11], 2_000)
+    assert len(forms(fitted)) == shown
+
+
+@pytest.mark.requirement("S1:brief")
+def test_a_named_tool_among_the_best_eight_is_whole_and_one_behind_them_is_not():
+    def shown(at: int) -> list[str]:
+        tools = [candidate(str(rank), (60, 30, 20, 5), named=rank == at) for rank in range(12)]
+        return [piece.text for piece in fit_brief(tools, [1.0, *[0.99] * 11], 2_000).tools]
+
+    assert (shown(7), shown(8)) == (["7:full"], ["0:full"])
+
+
+@pytest.mark.requirement("S1:brief")
+def test_whether_a_reply_is_brief_is_decided_by_the_best_score_the_spread_and_the_room():
+    assert has_brief_reply([0.9, 0.1], 361)
+    assert not has_brief_reply([0.89, 0.1], 361)
+    assert not has_brief_reply([0.9, 0.1], 360)
+    assert has_brief_reply([1.0] * 24, 361)
+    assert not has_brief_reply([1.0] * 25, 361)
+
+
+@pytest.mark.requirement("S1:budget")
+def test_shares_of_the_room_bound_definitions_signatures_and_lines():
+    same = [candidate(str(rank), (100, 50, 20, 10)) for rank in range(30)]
+    # Of 1,000: definitions up to 500 for three, signatures up to 700, lines up to 850, names that become lines.
+    assert [number(fit(same, 1_000), form) for form in FORMS] == [3, 5, 22, 0]
+    assert forms(fit([candidate("0", (750, 50, 20, 10)), *same[1:]], 1_000))[0] == "0:full"
+    assert forms(fit([candidate("0", (751, 50, 20, 10)), *same[1:]], 1_000))[0] == "1:full"
+    assert number(fit([candidate("0", (300, 50, 20, 10)), *same[1:]], 1_000), "full") == 3
+    assert number(fit([candidate("0", (301, 50, 20, 10)), *same[1:]], 1_000), "full") == 2
