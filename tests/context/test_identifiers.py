@@ -1,5 +1,6 @@
 import re
 import tracemalloc
+from collections.abc import Set
 from json import dumps
 
 import pytest
@@ -539,3 +540,79 @@ def test_a_label_selector_is_kept_whole():
     table = f"NAME     PORT   SELECTOR\nshop     80     {selector}\n" + "filler words of no weight " * 200
     assert selector in kept(tool(result("1", table)), room=60)
     assert kind_of(selector) is Kind.CODED
+
+
+class Sized(records.Record):
+    """A record whose lines have sizes of their own: `a0:10` takes ten tokens."""
+
+    def lines(self, wanted: Set[str]) -> list[str]:
+        del wanted
+        return self.text.split()
+
+
+def fitted(room: int, *sizes: tuple[int, ...], value: Json = None, wanted: frozenset[str] = frozenset()) -> str:
+    made = [
+        Sized(head="", text=" ".join(f"{name}{level}:{size}" for level, size in enumerate(each)), value=value)
+        for name, each in zip("abcdefgh", sizes, strict=False)
+    ]
+    kept = drain(records.fit_records(made, wanted, room, lambda line: int(line.partition(":")[2]) - 1))
+    return " ".join(line.partition(":")[0] for line in kept)
+
+
+STEPS = (10, 6, 2)
+
+
+@pytest.mark.parametrize(
+    ("room", "sizes", "kept"),
+    [
+        (20, (STEPS, STEPS), "a0 b0"),
+        (19, (STEPS, STEPS), "a1 b0"),
+        (16, (STEPS, STEPS), "a1 b0"),
+        (15, (STEPS, STEPS), "a1 b1"),
+        (11, (STEPS, STEPS), "a2 b1"),
+        (7, (STEPS, STEPS), "a2 b2"),
+        (3, (STEPS, STEPS), "b2"),
+        (2, (STEPS, STEPS), "b2"),
+        (1, (STEPS, STEPS), ""),
+        # What a dropped one leaves lengthens the most valuable that is left, one step at a time.
+        (9, ((10, 6, 5), (10, 6, 5)), "b1"),
+        (10, ((10, 6, 6), (10, 6, 6)), "b0"),
+        (14, ((10, 6, 6), (10, 6, 6), (10, 6, 6)), "b1 c1"),
+        (16, ((10, 6, 6), (10, 6, 6), (10, 6, 6)), "b1 c0"),
+        # One with fewer forms stays as short as it may be.
+        (14, ((10,), STEPS), "a0 b2"),
+        (11, ((10,), STEPS), "b0"),
+        # Of seven, each has a sixth of the room, and a hundred tokens at least.
+        (600, ((101, 100, 1), *((90, 1),) * 6), "a0 b1 c0 d0 e0 f0 g0"),
+        (640, ((101, 100, 1), *((90, 1),) * 6), "a1 b0 c0 d0 e0 f0 g0"),
+        (641, ((101, 100, 1), *((90, 1),) * 6), "a0 b0 c0 d0 e0 f0 g0"),
+        (700, ((170, 117, 116, 1), *((95, 1),) * 6), "a1 b0 c0 d0 e0 f0 g0"),
+    ],
+)
+def test_records_are_shortened_oldest_first_then_dropped_and_lengthened(
+    room: int, sizes: tuple[tuple[int, ...], ...], kept: str
+):
+    assert fitted(room, *sizes) == kept
+
+
+def test_six_records_are_not_bound_to_a_part_each():
+    six = ((400, 1), *((90, 1),) * 5)
+    assert fitted(849, *six) == "a1 b0 c0 d0 e0 f0"
+    assert fitted(849, *six, (0, 0)) == "a1 b0 c0 d0 e0 f0 g0"
+    assert fitted(840, (400, 390, 1), *((90, 1),) * 5) == "a1 b0 c0 d0 e0 f0"
+    assert fitted(840, (400, 390, 1), *((90, 1),) * 5, (0, 0)) == "a1 b0 c0 d0 e0 f0 g0"
+
+
+def test_the_worth_of_a_record_grows_with_age_and_with_up_to_six_mentions():
+    value: Json = {f"k{at}": f"v{at}" for at in range(9)}
+
+    def worth(count: int, age: float) -> float:
+        return records._worth(record_of(value), frozenset(f"v{at}" for at in range(count)), age)
+
+    assert [worth(count, 0.5) for count in (0, 3, 6, 9)] == [0.5, 1.0, 1.5, 1.5]
+    assert records._worth(records.Record(head="x"), frozenset(), 0.5) == -0.5
+    assert records._worth(records.Record(head="", text="x"), frozenset(), 0.5) == 0.5
+
+
+def record_of(value: Json) -> records.Record:
+    return records.Record(head="x", value=value)
