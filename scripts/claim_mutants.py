@@ -725,6 +725,13 @@ class Claims:
         chosen = [name for name in ids if not self.options.only or name in self.options.only]
         passing = {name: each for name, each in self.traced.items() if each.passed}
         claims = {name: {test for test in passing if name in ids_of(self.items[test])} for name in ids}
+
+        def seconds(test: str) -> float:
+            return passing[test].seconds
+
+        if not self.passes_unmutated(sorted({min(tests, key=seconds) for tests in claims.values() if tests})):
+            say("the claims fail in a forked process without a mutant: nothing can be judged")
+            return
         index = ExecutionIndex(modules, passing, claims)
         samples = {name: index.sample(name, self.options) for name in chosen}
         results: dict[str, Counter[Outcome]] = {name: Counter() for name in chosen}
@@ -754,6 +761,17 @@ class Claims:
                 )
         self.forks.finish()
         self.report(results, survivors)
+
+    def passes_unmutated(self, tests: Sequence[str]) -> bool:
+        """Whether tests pass in a forked process as they did when they were traced: else every mutant seems killed."""
+        outcomes = list[Outcome]()
+        self.forks.start(
+            lambda _: int(any(self.reports.failed for _ in self.run([self.items[test] for test in tests]))),
+            LEAST_SECONDS + SLOWER * sum(self.traced[test].seconds for test in tests),
+            lambda outcome, _: outcomes.append(outcome),
+        )
+        self.forks.finish()
+        return outcomes == ["survived"]
 
     def judge_one(
         self, module: Module, mutant: Mutant, tests: Sequence[str], others: Sequence[str], _folder: Path
