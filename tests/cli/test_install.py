@@ -262,6 +262,29 @@ def test_status_warns_of_servers_that_are_paid_for_twice(work: Path, capsys: pyt
     assert (client["installed"], client["behind"], client["doubled"]) == (True, ["fs"], ["fs"])
 
 
+@pytest.mark.requirement("U:status")
+def test_status_as_json_says_all_of_a_client(work: Path, capsys: pytest.CaptureFixture[str]):
+    remote = {"type": "http", "url": "https://host.test/mcp"}
+    path = claude_file(work, fs={"command": "x"}, off={"command": "y", "disabled": True}, far=remote)
+    assert main(["status", "--json"]) == 0
+    (client,) = json.loads(capsys.readouterr().out)["clients"]
+    servers = {one.pop("name"): one for one in client.pop("servers")}
+    assert client == {
+        "client": "claude",
+        "files": [str(path)],
+        "installed": False,
+        "behind": [],
+        "doubled": [],
+        "model": None,
+        "defers_tools": client["defers_tools"],
+        "problems": [],
+    }
+    plain = {"scope": "user", "transport": "stdio", "disabled": False, "needs_sign_in": False}
+    assert set(servers) == {"fs", "off", "far"}
+    assert servers["fs"] == plain
+    assert servers["far"] == {**plain, "transport": "http", "needs_sign_in": servers["far"]["needs_sign_in"]}
+
+
 def test_an_unknown_program_is_named_with_those_there_are(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["install", "nothing"]) == 2
     assert "codex" in capsys.readouterr().err
