@@ -32,6 +32,7 @@ __all__ = [
     "Listing",
     "Needs",
     "Origin",
+    "Pause",
     "Progress",
     "PromptMessages",
     "PromptRequest",
@@ -123,6 +124,10 @@ Tell = Callable[[str, JsonObject], Awaitable[None]]
 """Callback that sends the client a notification that belongs to a request (`notifications/message`): method and
 params."""
 
+Pause = Callable[[], Awaitable[None]]
+"""Callback that ends the HTTP stream on which the client waits for an answer. The client comes back for the answer, as
+it does where a server ends such a stream before it has answered."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientDeclaration:
@@ -155,6 +160,8 @@ class Asked:
     ask: Ask | None = None
     """None if the client cannot be asked during the request; a source may still answer with `needs`."""
     tell: Tell | None = None
+    pause: Pause | None = None
+    """None if the request has no stream that can be resumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +198,7 @@ class Call(Asked):
             client_info=self.client_info,
             ask=self.ask if ask is None else ask,
             tell=self.tell if tell is None else tell,
+            pause=self.pause,
         )
 
 

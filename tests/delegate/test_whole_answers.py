@@ -491,3 +491,63 @@ def test_a_stream_that_ends_anywhere_is_whole_or_truncated(wire: str):
     lost = found.count("truncated")
     assert found == ["truncated"] * lost + ["Hello there"] * (len(found) - lost)
     assert lost > len(found) / 2
+
+
+WHOLE_DOCUMENTS: dict[str, Any] = {
+    "chat": {"choices": [{"message": {"content": "Hello there"}, "finish_reason": "stop"}]},
+    "responses": {"output": [{"type": "message", "content": [{"type": "output_text", "text": "Hello there"}]}]},
+    "anthropic": {
+        "type": "message",
+        "content": [{"type": "text", "text": "Hello there"}],
+        "stop_reason": "end_turn",
+    },
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "Hello there"}]}, "finishReason": "STOP"}]},
+}
+MEDIA_TYPES = ("text/event-stream", "application/json", "text/plain", "application/octet-stream", "text/html", "")
+
+
+@pytest.mark.parametrize("wire", list(ANSWERS))
+@pytest.mark.parametrize("media_type", MEDIA_TYPES)
+def test_an_answer_is_read_whatever_its_media_type_says(wire: str, media_type: str):
+    document = json.dumps(WHOLE_DOCUMENTS[wire]).encode()
+    mark = b"\xef\xbb\xbf"
+    for pieces in (
+        events(ANSWERS[wire]),
+        [b"\n\n", *events(ANSWERS[wire])],
+        [document],
+        [mark[:1], mark[1:], b" \n", document[:1], document[1:]],
+        [document, 10_000.0],
+    ):
+        assert answer(Body(list(pieces), media_type=media_type), provider(wire)).text == "Hello there"
+    for nothing in (b"<html>Bad gateway</html>", b'{"unexpected": 1}', b"[]"):
+        with pytest.raises(ProviderFailed) as failed:
+            answer(Body([nothing], media_type=media_type), provider(wire))
+        assert failed.value.kind in ("malformed", "truncated")
+
+
+def test_an_answer_of_one_json_value_per_line_is_read():
+    lines: list[bytes | float | Exception] = [json.dumps(one).encode() + b"\n" for one in ANSWERS["chat"][:-1]]
+    assert answer(Body(lines, media_type="application/x-ndjson"), provider("chat")).text == "Hello there"
+
+
+@pytest.mark.parametrize("wire", list(ANSWERS))
+def test_an_event_of_null_is_no_content(wire: str):
+    first, *rest = events(ANSWERS[wire])
+    assert answer(Body([first, b"data: null\n\n", *rest]), provider(wire)).text == "Hello there"
+
+
+@pytest.mark.parametrize(
+    ("choice", "text"),
+    [
+        ({"delta": {"content": [{"type": "text", "text": "Hello"}]}}, "Hello"),
+        ({"text": "Hello"}, "Hello"),
+        ({"index": 1, "delta": {"content": "another answer"}}, ""),
+        (
+            {"delta": {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}},
+            "",
+        ),
+    ],
+)
+def test_content_in_parts_and_further_choices(choice: dict[str, Any], text: str):
+    said = [{"choices": [choice]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}, "[DONE]"]
+    assert answer(Body(list(events(said))), provider("chat")).text == text

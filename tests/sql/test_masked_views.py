@@ -3,13 +3,14 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from sql.planted import PLAIN, SECRET, TABLES, Planting, opened, said
-from ullage.errors import UllageError
+from ullage.errors import Refused, UllageError, UnknownName
 from ullage.sql import Column, Dialect, Structure, Table
 from ullage.sql.column_masking import mask_plan
 
@@ -314,3 +315,181 @@ def test_the_same_statements_over_a_masked_column_are_refused(dialect: Dialect, 
     people = Structure(tables=(Table(name="people", columns=columns("id", "secret")),))
     with pytest.raises(UllageError, match="masked"):
         mask_plan(sql, dialect, people, ["people.secret"])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT '{SECRET}1' IN hidden",
+        f"SELECT '{SECRET}1' IN 'hidden'",
+        f"SELECT '{SECRET}1' NOT IN main.hidden",
+        f"SELECT id FROM notes WHERE '{SECRET}1' IN hidden",
+        f"WITH w AS (SELECT secret FROM people) SELECT '{SECRET}1' IN w",
+        f"SELECT '{SECRET}1' IN (hidden)",
+        f"SELECT '{SECRET}' IN words('z*')",
+    ],
+)
+async def test_no_table_after_in_tells_whether_it_contains_a_value(tmp_path: Path, sql: str):
+    made = [*TABLES, "CREATE VIEW hidden AS SELECT secret FROM people", "CREATE VIRTUAL TABLE words USING fts5(secret)"]
+    async with opened(make_sqlite(tmp_path, made), "*.secret") as source:
+        assert "complete" not in await said(source, "query", sql=sql)
+
+
+async def test_tables_after_in_are_answered_where_nothing_in_them_is_masked(tmp_path: Path):
+    made = [*TABLES, "CREATE VIEW plain AS SELECT body FROM notes"]
+    async with opened(make_sqlite(tmp_path, made), "people.secret") as source:
+        for sql in (
+            f"SELECT '{PLAIN}3' IN plain",
+            "WITH w AS (SELECT 1) SELECT 1 IN w",
+        ):
+            assert "=1" in await said(source, "query", sql=sql)
+
+
+async def test_a_counter_of_a_masked_key_is_masked(tmp_path: Path):
+    made = [
+        *TABLES,
+        "CREATE TABLE counted (code INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT)",
+        "INSERT INTO counted VALUES (918273, 'x')",
+    ]
+    url = make_sqlite(tmp_path, made)
+    async with opened(url, "counted.code") as source:
+        for sql in (
+            "SELECT seq FROM sqlite_sequence",
+            "SELECT * FROM sqlite_sequence",
+            "SELECT seq + 0 FROM sqlite_sequence",
+        ):
+            assert "918273" not in await said(source, "query", sql=sql)
+        assert "name=counted" in await said(source, "query", sql="SELECT name FROM sqlite_sequence")
+    async with opened(url, "people.secret") as source:
+        assert "seq=918273" in await said(source, "query", sql="SELECT * FROM sqlite_sequence")
+
+
+async def test_no_plan_shows_what_the_conditions_of_a_view_compare_with(tmp_path: Path):
+    made = [
+        *TABLES,
+        "CREATE VIEW compared AS SELECT id, body FROM notes WHERE body < (SELECT max(secret) FROM people)",
+    ]
+    async with opened(make_duckdb(tmp_path, made), "people.secret") as source:
+        for sql in ("EXPLAIN ANALYZE SELECT * FROM compared", "EXPLAIN SELECT * FROM compared"):
+            assert SECRET not in await said(source, "query", sql=sql)
+        assert "compared" in await said(source, "query", sql="EXPLAIN ANALYZE SELECT id FROM compared")
+        assert "explain_value" in await said(source, "query", sql="EXPLAIN ANALYZE SELECT id FROM people")
+        assert "Seq Scan" in (await said(source, "explain", sql="SELECT * FROM compared")).replace(
+            "SEQ_SCAN", "Seq Scan"
+        )
+
+
+async def test_no_error_in_a_view_shows_the_value_that_caused_it(tmp_path: Path):
+    made = [
+        "CREATE TABLE t (id INTEGER, secret TEXT, num INTEGER)",
+        f"INSERT INTO t VALUES (1, '{SECRET}', 918273645)",
+        "CREATE VIEW parsed AS SELECT id FROM t WHERE strptime(secret, '%Y') IS NOT NULL",
+        "CREATE VIEW multiplied AS SELECT id FROM t WHERE num * num > 0",
+        "CREATE VIEW raised AS SELECT id FROM t WHERE error(secret) IS NULL",
+        "CREATE VIEW read AS SELECT id FROM t WHERE json_extract(secret, '$.a') IS NULL",
+        "CREATE VIEW converted AS SELECT id FROM t WHERE secret::INTEGER > 0",
+    ]
+    async with opened(make_duckdb(tmp_path, made), "t.secret", "t.num") as source:
+        for view in ("parsed", "multiplied", "raised", "read", "converted"):
+            told = await said(source, "query", sql=f"SELECT * FROM {view} LIMIT 77")
+            assert "Exception" in told, view
+            assert SECRET not in told, view
+            assert "918273645" not in told, view
+
+
+PLANNED = Structure(
+    default_schema="public",
+    catalogue=(Table(name="people", schema="public", columns=columns("id", "secret")),),
+    tables=(Table(name="people", columns=(*columns("id"), Column(name="secret", type="int", generated=True))),),
+)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT s.most_common_vals FROM pg_stats s, (WITH pg_stats AS (SELECT 1) SELECT * FROM pg_stats) q",
+        "WITH pg_stats AS (SELECT * FROM pg_stats) SELECT * FROM pg_stats",
+        'WITH "PG_STATS" AS (SELECT 1 AS a) SELECT * FROM pg_stats',
+        "WITH a AS (SELECT * FROM pg_stats), pg_stats AS (SELECT 1 AS x) SELECT * FROM a",
+        "SELECT 1 FROM pg_stats WHERE EXISTS (WITH pg_stats AS (SELECT 1) SELECT * FROM pg_stats)",
+        "SELECT attmissingval::text FROM pg_attribute",
+        "SELECT * FROM pg_catalog.pg_attribute",
+        "SELECT to_jsonb(a) FROM pg_attribute a",
+        "SELECT max(last_value) FROM pg_sequences",
+        "SELECT pg_sequence_last_value('people_secret_seq'::regclass)",
+        "SELECT auto_increment + 1 FROM information_schema.tables",
+    ],
+)
+def test_no_name_of_a_with_query_opens_a_table_of_the_server(sql: str):
+    with pytest.raises((Refused, UnknownName)):
+        mask_plan(sql, "postgres", PLANNED, ("people.secret",))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH pg_stats AS (SELECT 1 AS a) SELECT * FROM pg_stats",
+        "WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b",
+        "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 3) SELECT * FROM a",
+        "SELECT (WITH a AS (SELECT 1 AS x) SELECT max(x) FROM (SELECT * FROM a) q)",
+        "SELECT attname FROM pg_attribute",
+        "SELECT sequencename FROM pg_sequences",
+        "SELECT table_name FROM information_schema.tables",
+    ],
+)
+def test_with_queries_of_any_name_are_answered(sql: str):
+    assert mask_plan(sql, "postgres", PLANNED, ("people.secret",)).positions == ()
+
+
+def test_columns_that_a_star_leaves_out_are_counted_as_such():
+    hidden = replace(columns("secret")[0], hidden=True)
+    table = Table(name="people", columns=(*columns("id"), hidden, *columns("name")))
+    people = Structure(tables=(table,))
+
+    def positions(sql: str, pattern: str = "people.name") -> tuple[int, ...]:
+        return mask_plan(sql, "mysql", people, (pattern,)).positions
+
+    assert positions("SELECT * FROM people") == (1,)
+    assert positions("SELECT p.*, secret FROM people p", "people.secret") == (2,)
+    assert positions("SELECT * FROM people a JOIN people b USING (id)") == (1, 2)
+    assert positions("SELECT x.* FROM (SELECT secret, id FROM people) x", "people.secret") == (0,)
+
+
+def test_a_counter_in_a_description_is_masked():
+    plan = mask_plan("SHOW TABLE STATUS", "mysql", PLANNED, ("people.secret",))
+    rows = [("people", 7, "CREATE TABLE x ENGINE=InnoDB AUTO_INCREMENT=918 CHARSET=x"), ("notes", None, None)]
+    assert plan.apply(("Name", "Auto_increment", "Create Table"), rows) == (
+        ("people", "***", "CREATE TABLE x ENGINE=InnoDB AUTO_INCREMENT=*** CHARSET=x"),
+        ("notes", None, None),
+    )
+    assert mask_plan("SHOW TABLE STATUS", "mysql", PLANNED, ("people.id",)).apply(("a",), [(1,)]) == ((1,),)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql", "is_refused"),
+    [
+        ("mysql", "EXPLAIN FORMAT=JSON SELECT * FROM compared", True),
+        ("mysql", "explain format = tree select * from compared", True),
+        ("mysql", "ANALYZE FORMAT=JSON SELECT * FROM people p JOIN compared c USING (id)", True),
+        ("mysql", "EXPLAIN ANALYZE SELECT * FROM compared", True),
+        ("mysql", "EXPLAIN SELECT * FROM compared", False),
+        ("mysql", "EXPLAIN FORMAT=TRADITIONAL SELECT * FROM compared", False),
+        ("mysql", "EXPLAIN FORMAT=JSON SELECT * FROM people", False),
+        ("duckdb", "EXPLAIN ANALYZE SELECT * FROM compared", True),
+        ("duckdb", "EXPLAIN SELECT * FROM compared", False),
+        ("postgres", "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM compared", False),
+    ],
+)
+def test_a_plan_of_a_view_with_values_is_refused(dialect: Dialect, sql: str, *, is_refused: bool):
+    view = Table(
+        name="compared",
+        kind="view",
+        columns=columns("id"),
+        definition="SELECT id FROM people WHERE secret > 'a'",
+    )
+    structure = Structure(tables=(Table(name="people", columns=columns("id", "secret")), view))
+    if is_refused:
+        with pytest.raises(Refused, match="compared"):
+            mask_plan(sql, dialect, structure, ("people.secret",))
+    else:
+        assert mask_plan(sql, dialect, structure, ("people.secret",)).positions == ()

@@ -39,6 +39,8 @@ class Heard:
         self.reasons.append(reason)
         self.ended.set()
 
+    def paused(self) -> None: ...
+
     def unsent(self, number: object, reason: str) -> None:
         assert number is not None, f"nothing was asked, and it is unsent: {reason}"
         self.unsent_numbers.append(number)

@@ -125,6 +125,8 @@ class Noted:
     def lost(self, reason: str) -> None:
         self.told.append(reason)
 
+    def paused(self) -> None: ...
+
     def unsent(self, number: object, reason: str) -> None:
         self.told.append(f"{number} {reason}")
 

@@ -20,6 +20,7 @@ the middle. Copies are recognised by the event that opens an answer, which occur
 differ between copies.
 """
 
+import codecs
 import email.utils
 import json
 import re
@@ -314,7 +315,11 @@ _CLOSING = 0.05
 """Seconds for the server to end the response after the end marker, so that the connection can be reused."""
 _KEEP_ALIVES = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
 """Names of events without content."""
+_EMPTY = frozenset({"", "null"})
+"""Data of such events."""
 _END = "[DONE]"
+_BLANK = codecs.BOM_UTF8 + b" \t\r\n"
+"""What may stand before a body; a byte order mark may arrive in pieces."""
 
 
 async def attempt(
@@ -337,18 +342,15 @@ async def attempt(
     try:
         try:
             async with _response(client, provider, outgoing, timeouts) as response:
-                if _media_type(response) == "application/json":
-                    await _read_whole(response, reader, timeouts, hear)
-                else:
-                    listening = _Listening(
-                        reader=reader,
-                        timeouts=timeouts,
-                        asked=asked,
-                        hear=hear,
-                        came=came,
-                        is_reasoning=outgoing.thinks,
-                    )
-                    await _listen(response, listening)
+                listening = _Listening(
+                    reader=reader,
+                    timeouts=timeouts,
+                    asked=asked,
+                    hear=hear,
+                    came=came,
+                    is_reasoning=outgoing.thinks,
+                )
+                await _listen(response, listening)
         except ProviderFailed:
             # An error after the answer was complete does not affect it.
             if not reader.is_whole:
@@ -415,26 +417,54 @@ def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing)
     )
 
 
-class _Stream(httpx2.AsyncByteStream):
-    """The body of a response, which reports each received piece, keep-alive comments included, as activity.
+class _Raw(httpx2.AsyncByteStream):
+    """The body of a response as it is sent, which reports each piece, keep-alive comments included, as activity."""
 
-    An empty line is added at its end, because some servers send none after the last event.
-    """
-
-    def __init__(self, body: httpx2.AsyncByteStream, touch: Callable[[], None], *, is_plain: bool) -> None:
-        self._body, self._touch, self._is_plain = body, touch, is_plain
-        self.has_ended = False
+    def __init__(self, body: httpx2.AsyncByteStream, touch: Callable[[], None]) -> None:
+        self._body, self._touch = body, touch
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._body:
             self._touch()
             yield piece
-        self.has_ended = True
-        if self._is_plain:
-            yield b"\n\n"
 
     async def aclose(self) -> None:
         await self._body.aclose()
+
+
+class _Stream(httpx2.AsyncByteStream):
+    """The decoded body of a response as a stream of events.
+
+    Whether it is one is decided by how it begins, because some servers send a wrong media type. A body that begins like
+    JSON is kept in `document` instead. An empty line is added at the end of a stream, because some servers send none
+    after the last event.
+    """
+
+    def __init__(self, response: httpx2.Response, touch: Callable[[], None]) -> None:
+        self._response = response
+        response.stream = _Raw(cast("httpx2.AsyncByteStream", response.stream), touch)
+        self.has_ended = False
+        self.document: bytearray | None = None
+        """The body so far, if it is a JSON document."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        start = b""
+        async for piece in self._response.aiter_bytes():
+            if self.document is None and not start:
+                start = piece.lstrip(_BLANK)[:1]
+                self.document = bytearray() if start in (b"{", b"[") else None
+            if self.document is None:
+                yield piece
+                continue
+            self.document += piece
+            if len(self.document) > _EVENT:
+                raise ProviderFailed("answered with more than can be read", kind="malformed")
+        self.has_ended = True
+        if self.document is None:
+            yield b"\n\n"
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -458,7 +488,7 @@ class _Listening:
         return self.repeats.is_over or self.reader.is_over
 
     def take(self, event: httpx2.ServerSentEvent) -> None:
-        if event.event not in _KEEP_ALIVES and event.data.strip():
+        if event.event not in _KEEP_ALIVES and event.data.strip() not in _EMPTY:
             self.carried = anyio.current_time()
             came = (event.event, event.data)
             if not self.numbers.is_replay(event.id, came):
@@ -502,62 +532,63 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
         """Move the deadline. Moving the deadline of one scope is cheaper than a new scope for each event."""
         silence.deadline = listening.deadline()
 
-    is_plain = response.headers.get("content-encoding", "identity").lower() == "identity"
-    stream = _Stream(cast("httpx2.AsyncByteStream", response.stream), touch, is_plain=is_plain)
-    response.stream = stream
+    stream = _Stream(response, touch)
     # Events are UTF-8 whatever the headers say, and may begin with a byte order mark.
-    response.encoding = "utf-8-sig"
+    decoded = httpx2.Response(
+        200, headers={"content-type": "text/event-stream"}, stream=stream, request=response.request
+    )
+    decoded.encoding = "utf-8-sig"
     silence = anyio.CancelScope(deadline=listening.asked + listening.timeouts.first_byte)
     try:
         with _translate_client_errors(), silence:
-            events = aiter(httpx2.EventSource(response, _EVENT))
-            async for event in events:
-                try:
-                    listening.take(event)
-                except ProviderFailed as failed:
-                    # Half an event at the end says that the stream is truncated, which `finish` finds out.
-                    if failed.kind != "malformed" or not stream.has_ended:
-                        raise
-                touch()
-                if listening.is_over:
-                    with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError):
-                        async for _ in events:
-                            pass
-                    return
-            listening.read(listening.repeats.held_back())
+            await _read_events(httpx2.EventSource(decoded, _EVENT), stream, listening, touch)
         if silence.cancelled_caught:
             raise listening.silent()
+        if stream.document is None and not listening.came and _media_type(response) != "text/event-stream":
+            raise ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
     finally:
         if not listening.is_over:
             # Even if the stream broke, the end of the answer may be among the events that wait for their duplicate.
             with suppress(ProviderFailed):
                 listening.read(listening.repeats.held_back())
+        if stream.document is not None:
+            _read_document(bytes(stream.document), listening)
+    if stream.document is not None and not listening.reader.is_whole:
+        raise ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
 
 
-async def _read_whole(response: httpx2.Response, reader: Reader, timeouts: Timeouts, hear: Hear) -> None:
-    """Read the answer of a provider that does not stream although it was requested.
+async def _read_events(
+    source: httpx2.EventSource, stream: _Stream, listening: _Listening, touch: Callable[[], None]
+) -> None:
+    events = aiter(source)
+    async for event in events:
+        try:
+            listening.take(event)
+        except ProviderFailed as failed:
+            # Half an event at the end says that the stream is truncated, which `finish` finds out.
+            if failed.kind != "malformed" or not stream.has_ended:
+                raise
+        touch()
+        if listening.is_over:
+            with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError):
+                async for _ in events:
+                    pass
+            return
+    listening.read(listening.repeats.held_back())
 
-    A complete answer is kept even if the response does not end.
+
+def _read_document(body: bytes, listening: _Listening) -> None:
+    """Read the answer of a provider that does not stream although it was requested: one JSON value, or one per line.
+
+    A complete answer is read even if the response does not end.
     """
-    body, broken = bytearray(), None
-    try:
-        with _translate_client_errors(), _within(timeouts.first_byte, "first_byte"):
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > _EVENT:
-                    break
-    except ProviderFailed as failed:
-        broken = failed
-    if len(body) > _EVENT:
-        raise ProviderFailed("answered with more than can be read", kind="malformed")
-    said = _attempt_read(bytes(body))
-    if broken is not None and isinstance(said, str):
-        raise broken
+    said = _attempt_read(body)
+    if isinstance(said, str):
+        lines = [_attempt_read(line.encode()) for line in said.splitlines() if line.strip()]
+        said = [line for line in lines if not isinstance(line, str)] if len(lines) > 1 else []
     for one in said if isinstance(said, list) else [said]:
-        for heard in reader.feed(None, json.dumps(one)):
-            hear(heard)
-    if not reader.is_whole:
-        raise broken or ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
+        for heard in listening.reader.feed(None, json.dumps(one)):
+            listening.hear(heard)
 
 
 def _media_type(response: httpx2.Response) -> str:
@@ -575,7 +606,7 @@ async def _refusal(response: httpx2.Response) -> ProviderFailed:
 
 def _attempt_read(body: bytes) -> Json:
     try:
-        return cast("Json", json.loads(body))
+        return cast("Json", json.loads(body.removeprefix(codecs.BOM_UTF8)))
     except (ValueError, RecursionError):
         return body.decode("utf-8", "replace")
 

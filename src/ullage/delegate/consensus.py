@@ -69,9 +69,11 @@ _LETTERS = frozenset(word for word in _SMALL if len(word) == 1 and word.isascii(
 _NEGATIONS_TEXT = """
 not no never none neither nor nothing nobody nowhere without cannot n't hardly scarcely barely false incorrect wrong
 não nunca jamais nenhum nem sem ni sin ningún nada ne pas aucun sans nicht kein keine keinen nie niemals ohne non mai
-nessun senza niet geen nooit zonder
+nessun senza niet geen nooit zonder 不 没 沒 无 無
 """
 _NEGATIONS = frozenset(_NEGATIONS_TEXT.split())
+_NEGATED = re.compile("ない|ません|않|아니|없")
+"""Negations that are parts of words."""
 _RELATIONS_TEXT = """
 than before after above below over under around against beats exceeds inside outside from to into towards more less
 causes precedes follows implies entails requires contains includes extends inherits imports calls
@@ -105,7 +107,7 @@ kept keep led lead left leave lost lose met meet paid pay ran run sold sell boug
 taught teach thought think knew know known know grew grow grown grow fell fall fallen fall broke break broken break
 chose choose chosen choose drew draw drawn draw rose rise risen rise sent send spent spend stood stand bit bite
 https https
-children child people person men man women woman feet foot cities city countries country
+dozen 12 children child people person men man women woman feet foot cities city countries country
 """
 _IRREGULAR: dict[str, str] = dict(zip(_IRREGULAR_TEXT.split()[::2], _IRREGULAR_TEXT.split()[1::2], strict=True))
 _SYMBOLS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "%": "percent", "°": "degree"}
@@ -118,6 +120,21 @@ usd dollar eur euro gbp pound c celsius f fahrenheit mph mile kph kilometer kw k
 _UNITS: dict[str, str] = dict(zip(_UNITS_TEXT.split()[::2], _UNITS_TEXT.split()[1::2], strict=True))
 """Units by their abbreviations and other spellings, which count as such after a number."""
 _UNIT_NAMES = frozenset({*_UNITS.values(), *_SYMBOLS.values()})
+_MONTHS = next(line for line in _ALTERNATIVES_TEXT.split("\n") if "january" in line).split()
+_ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\w-])")
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
+_FULL_HOUR = re.compile(r"(?<=\d):00(?=\s?[ap]\.?m\b)", re.IGNORECASE)
+_MINUS = re.compile(r"(?<![\w)] )\b(?:minus|negative|moins|menos)\s+(?=\d)", re.IGNORECASE)
+_RATIO = re.compile(r"(?<!\w)(\d+(?:[.,]\d+)*)\s+(?:out\s+)?of\s+(\d+(?:[.,]\d+)*)")
+_INITIALS = re.compile(r"((?:\b[A-Z]\.\s?)+)([A-Z]\w+)")
+_CONTRASTS = frozenset("but though although however mas pero mais aber ma maar".split())  # noqa: SIM905
+_SPELLINGS = (
+    (re.compile(r"(?<=\w{2})our(?=s?$|ed$|ing$|ful$|ite$|able$)"), "or"),
+    (re.compile(r"(?<=\w{3})is(?=e[ds]?$|ing$|ation$)"), "iz"),
+    (re.compile(r"(?<=\w{2})tre(?=s?$)"), "ter"),
+    (re.compile(r"^grey"), "gray"),
+)
+"""British spellings and the American ones."""
 _VERSIONED = re.compile(r"\b(?:version|release|v)\s?\d", re.IGNORECASE)
 _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ies", "ied", "ers", "est", "es", "ed", "er", "ly", "s")
 
@@ -133,7 +150,7 @@ class _Answer:
     def _tokens(self) -> Iterator[str]:
         """Yield words as written, without possessives; `isn't` becomes `is` and `n't`, `A` in `choose A` becomes
         `A_`, `None` as a value `None_`, and units and their symbols are spelt out."""
-        text, last = self.text.replace("’", "'"), ""
+        text, last = _plain(self.text), ""
         for found in _TOKEN.finditer(text):
             word, before = found[0], last
             last = word
@@ -170,7 +187,7 @@ class _Answer:
     @cached_property
     def is_negative(self) -> bool:
         """Whether the answer contains a negation; two negations do not cancel out, since both may be intended."""
-        return any(word.lower() in _NEGATIONS for word in self.tokens)
+        return any(word.lower() in _NEGATIONS for word in self.tokens) or _NEGATED.search(self.text) is not None
 
     @cached_property
     def content(self) -> frozenset[str]:
@@ -203,6 +220,28 @@ class _Answer:
         return found
 
     @cached_property
+    def beside_numbers(self) -> list[dict[str, list[str]]]:
+        """The word before, the word after, the two before and the two after each number that occurs once."""
+        order = _order(self)
+        found: list[dict[str, list[str]]] = [{}, {}, {}, {}]
+        for at, number in enumerate(order):
+            if number not in self.numbers or order.count(number) > 1:
+                continue
+            before, after = ([word for word in part if word not in self.numbers] for part in (order[:at], order[at:]))
+            for place, words in enumerate((before[-1:], after[:1], before[-2:], after[:2])):
+                found[place][number] = words
+        return found
+
+    @cached_property
+    def ratios(self) -> list[tuple[str, str]]:
+        return [(_number(part), _number(whole)) for part, whole in _RATIO.findall(self.text)]
+
+    @cached_property
+    def initials(self) -> dict[str, str]:
+        """The initials before each family name."""
+        return {name: "".join(letters.split()) for letters, name in _INITIALS.findall(self.text)}
+
+    @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(word.lower() for word in self.tokens)
 
@@ -233,6 +272,8 @@ def _alike(one: _Answer, other: _Answer) -> float:
     if _differ(one.numbers, other.numbers) or _differ(named, other_named) or _is_turned_round(one, other):
         return 0.0
     is_versioned = one.is_versioned or other.is_versioned
+    if _has_swapped_numbers(one, other) or _names_others_first(one, other) or _has_other_initials(one, other):
+        return 0.0
     if _is_opposed(one, other) or (is_versioned and _differ(one.versions, other.versions)):
         return 0.0
     left = one.content - set(one.names) | set(named) | (set(one.names) & other.content)
@@ -263,7 +304,29 @@ def _is_opposed(one: _Answer, other: _Answer) -> bool:
     return bool(negated & (left | right))
 
 
-def _differ(one: Sequence[str], other: Sequence[str]) -> bool:
+def _has_swapped_numbers(one: _Answer, other: _Answer) -> bool:
+    """Return whether two numbers stand beside each other's words, as in a list whose items changed places."""
+    for left, right in zip(one.beside_numbers, other.beside_numbers, strict=True):
+        for number, another in combinations(left.keys() & right.keys(), 2):
+            words = left[number], left[another]
+            if words == (right[another], right[number]) and words[0] != words[1] and all(words):
+                return True
+    return _differ(one.ratios, other.ratios)
+
+
+def _names_others_first(one: _Answer, other: _Answer) -> bool:
+    """Return whether both set the same names against each other and prefer different ones."""
+    if not one.words & other.words & _CONTRASTS or one.is_negative or other.is_negative:
+        return False
+    return len(set(one.names)) > 1 and sorted(one.names) == sorted(other.names) and one.names != other.names
+
+
+def _has_other_initials(one: _Answer, other: _Answer) -> bool:
+    """Return whether a family name has different initials."""
+    return any(one.initials[name] != other.initials[name] for name in one.initials.keys() & other.initials.keys())
+
+
+def _differ(one: Sequence[object], other: Sequence[object]) -> bool:
     """Return whether each has something the other lacks. What only one of them mentions is a detail."""
     return bool(set(one) - set(other)) and bool(set(other) - set(one))
 
@@ -330,6 +393,14 @@ def _unit(word: str) -> str | None:
     return None
 
 
+def _plain(text: str) -> str:
+    """Return a text with one way of writing dates, ordinals, full hours and negative numbers."""
+    text = _ISO_DATE.sub(
+        lambda found: f"{int(found[3])} {_MONTHS[int(found[2]) - 1].title()} {found[1]}", text.replace("’", "'")
+    )
+    return _MINUS.sub("-", _FULL_HOUR.sub("", _ORDINAL.sub("", text)))
+
+
 def _number(word: str) -> str:
     """Return a normalised number, equal for `1,000.50` and `1000.5`.
 
@@ -349,6 +420,9 @@ def _stem(word: str) -> str:
         return _number(plain)
     if plain in _IRREGULAR:
         return _IRREGULAR[plain]
+    for british, american in _SPELLINGS:
+        if len(plain) > 3:
+            plain = british.sub(american, plain)
     for ending in _ENDINGS:
         if plain.endswith(ending) and len(plain) - len(ending) >= 4:
             return plain[: -len(ending)]

@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ullage.errors import Refused
-from ullage.table import Row
+from ullage.table import Cell, Row
 
 from .database import Dialect, Stability, Structure, Table
 from .guard import Passage, judge, one_statement, read
@@ -289,7 +289,8 @@ class Lineage:
         if is_natural or (is_semi and not is_half) or (using and (is_right or len(scope.sources) != before + 1)):
             scope.is_merged = True
         elif using:
-            scope.star = self._merge(star, scope.sources[-1].columns, using)
+            added = [one for one in scope.sources[-1].columns if not one.is_hidden]
+            scope.star = self._merge(star, added, using)
         if node.args.get("expressions") or node.args.get("pivots"):
             not_understood(node)
         for condition in (*_list(node, "on"), *_list(node, "match_condition")):
@@ -427,7 +428,7 @@ class Lineage:
         """Return the columns of `*`, with DuckDB's EXCLUDE, REPLACE and RENAME applied."""
         left_out = {fold(column.name) for column in _list(star, "except_")}
         listed = scope.star if sources is scope.sources else [one for source in sources for one in source.columns]
-        columns = [column for column in listed if column.name not in left_out]
+        columns = [column for column in listed if column.name not in left_out and not column.is_hidden]
         names = [column.name for column in columns]
         changed = [fold(each.alias) for each in _list(star, "replace")]
         changed += [fold(each.this.name) for each in _list(star, "rename")]
@@ -607,10 +608,17 @@ reveal values."""
 _OPTIONS = re.compile(
     r"\s*(?:QUERY\s+PLAN|ANALY[SZ]E|VERBOSE|EXTENDED|PARTITIONS|FORMAT\s*=\s*\w+|\([^()]*\)(?=\s*\w))", re.IGNORECASE
 )
+_SHOWS_VALUES: Mapping[Dialect, re.Pattern[str]] = {
+    "mysql": re.compile(r"\bFORMAT\b(?!\s*=\s*TRADITIONAL\b)|\bEXPLAIN\s+ANALYZE\b", re.IGNORECASE),
+    "duckdb": re.compile(r"\bANALYZE\b", re.IGNORECASE),
+}
+"""Forms of a plan whose conditions may contain values of the tables."""
 _STORAGE = re.compile(r"\s*PRAGMA\s+(?:\w+\s*\.\s*)?storage_info\b(?P<table>.*)", re.IGNORECASE | re.DOTALL)
 _QUERY = re.compile(r"\b(?:SELECT|WITH|FROM|TABLE|VALUES)\b", re.IGNORECASE)
 
 _CONDITION = re.compile(r"\bWHERE\b", re.IGNORECASE)
+_COUNTER = re.compile(r"\bAUTO_INCREMENT=\d+")
+_COUNTER_FUNCTION = "pg_sequence_last_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -619,6 +627,8 @@ class MaskPlan:
 
     columns: Columns = field(default=(), repr=False)
     """The statement's expected columns; empty if nothing is masked."""
+    hides_counters: bool = False
+    """Whether the answer describes tables, and a counter in it shows a value of a masked column."""
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -627,6 +637,8 @@ class MaskPlan:
 
     def apply(self, columns: Sequence[str], rows: Sequence[Row]) -> tuple[Row, ...]:
         """Return the rows with `***` for every value of a masked column, NULL included."""
+        if self.hides_counters:
+            return tuple(tuple(map(_without_counter, columns, row)) for row in rows)
         if not self.positions:
             return tuple(rows)
         if len(columns) != len(self.columns) or not all(map(_is_called, columns, self.columns)):
@@ -636,6 +648,13 @@ class MaskPlan:
             )
         hidden = set(self.positions)
         return tuple(tuple(_MASK if at in hidden else cell for at, cell in enumerate(row)) for row in rows)
+
+
+def _without_counter(column: str, cell: Cell) -> Cell:
+    """Return a cell of MySQL's SHOW TABLE STATUS or SHOW CREATE TABLE without the next value of the counter."""
+    if fold(column) == "auto_increment":
+        return None if cell is None else _MASK
+    return _COUNTER.sub(f"AUTO_INCREMENT={_MASK}", cell) if isinstance(cell, str) else cell
 
 
 def _is_called(name: str, column: Output) -> bool:
@@ -689,8 +708,11 @@ class MaskPolicy:
             return MaskPlan()
         if asked and not _QUERY.search(_asked_of(sql, asked, self.dialect)):
             _check_pragma(sql, self.tables)
-            return MaskPlan()
-        tree = _parse(sql if asked is None else _without_options(sql, asked.end()), self.dialect)
+            return MaskPlan(hides_counters=self.dialect == "mysql" and self.tables.has_masked_counter)
+        query = sql if asked is None else _without_options(sql, asked.end())
+        tree = _parse(query, self.dialect)
+        if asked is not None:
+            self._check_plan(sql[asked.start(1) : len(sql) - len(query)], tree)
         if not isinstance(tree, exp.Query | exp.Values | exp.Pivot | exp.Summarize):
             not_understood(tree)
         lineage = Lineage(self.tables, self.dialect)
@@ -700,6 +722,23 @@ class MaskPolicy:
         if UNCOUNTED in columns:
             refuse_any(columns, tree, "a query whose columns cannot be counted")
         return MaskPlan(columns)
+
+    def _check_plan(self, options: str, tree: exp.Expr) -> None:
+        """Refuse a plan that may show values which the conditions of a view compare with.
+
+        MySQL reads a table of one row while it plans, and writes its values into the conditions of a plan in JSON or as
+        a tree; DuckDB does so while it runs the statement.
+        """
+        shows_values = _SHOWS_VALUES.get(self.dialect)
+        if shows_values is None or not shows_values.search(options):
+            return
+        for node in tree.find_all(exp.Table):
+            table = self.tables.find(node.name, node.db) if isinstance(node.this, exp.Identifier) else None
+            if table is not None and table.kind == "view":
+                raise Refused(
+                    f"columns of this database are masked, and such a plan of the view `{table.name}` might show them",
+                    suggestion="ask for the plan with explain",
+                )
 
 
 def mask_plan(
@@ -775,7 +814,8 @@ def _parse(sql: str, dialect: Dialect) -> exp.Expr:
     """Parse a statement from the guard's own tokens, without comments and hints."""
     try:
         text, _ = Passage(one_statement(read(sql, dialect))).plain(dialect)
-        return sqlglot.parse_one(text, dialect=dialect)
+        tree = sqlglot.parse_one(text, dialect=dialect)
+        return _with_tables_after_in(tree) if dialect == "sqlite" else tree
     except (SqlglotError, RecursionError) as error:
         raise Refused(
             "columns of this database are masked, and this statement is not understood",
@@ -783,14 +823,53 @@ def _parse(sql: str, dialect: Dialect) -> exp.Expr:
         ) from error
 
 
+def _with_tables_after_in(tree: exp.Expr) -> exp.Expr:
+    """Return the tree with SQLite's `x IN table` as `x IN (SELECT * FROM table)`, which means the same."""
+    for node in list(tree.find_all(exp.In)):
+        field = node.args.get("field")
+        if isinstance(field, exp.Column):
+            table = exp.Table(this=field.this, db=field.args.get("table"))
+        elif isinstance(field, exp.Literal):
+            table = exp.Table(this=exp.to_identifier(field.name, quoted=True))
+        elif isinstance(field, exp.Dot):
+            table = exp.Table(this=field.expression, db=field.this)
+        elif isinstance(field, exp.Expr):
+            table = exp.Table(this=field)
+        else:
+            continue
+        node.set("field", None)
+        node.set("query", exp.Subquery(this=exp.Select(expressions=[exp.Star()], from_=exp.From(this=table))))
+    return tree
+
+
+def _is_own(table: exp.Table) -> bool:
+    """Return whether a name certainly refers to a query of a WITH around it, and not to a table of that name."""
+    inner: exp.Expr = table
+    while (outer := inner.parent) is not None:
+        clause = outer if isinstance(outer, exp.With) else outer.args.get("with_")
+        ctes: list[exp.Expr] = clause.expressions if isinstance(clause, exp.With) else []
+        if isinstance(outer, exp.With) and not outer.args.get("recursive"):
+            ctes = ctes[: next(at for at, cte in enumerate(ctes) if cte is inner)]
+        elif clause is inner:
+            ctes = []  # seen already, on the way out of the clause
+        for cte in ctes:
+            name = cte.args["alias"].this
+            if name.name == table.name and bool(name.quoted) == bool(table.this.quoted):
+                return True
+        inner = outer
+    return False
+
+
 def _is_touched(tree: exp.Expr, tables: Tables) -> bool:
     """Return whether a statement may read anything masked. Names of its WITH queries are looked up as tables too."""
-    own = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
+    called = next((one for one in tree.find_all(exp.Anonymous) if fold(one.name) == _COUNTER_FUNCTION), None)
+    if called is not None and tables.has_masked_counter:
+        not_understood(called)
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
             return True
         columns = tables.columns(table.name, table.db, table.catalog)
-        if columns is None and (table.db or fold(table.name) not in own):
+        if columns is None and (table.db or not _is_own(table)):
             return True
         if any(column.masks for column in columns or ()):
             return True

@@ -74,6 +74,8 @@ class Column:
     """Whether it is computed from other columns."""
     expression: str | None = None
     """The expression of a computed column; None if unknown."""
+    hidden: bool = False
+    """Whether `*` leaves it out."""
     comment: str | None = None
 
 
@@ -182,6 +184,24 @@ def without_data(message: str, sql: str, quote: str) -> str:
     if message.count(quote) % 2 == 0 and all(piece.casefold() in asked for piece in pieces):
         return message
     return _QUOTED[quote].sub(f"{quote}…{quote}", message)
+
+
+RAISED = "raised in the database: "
+"""Precedes the message of an error that a function or trigger of the database raised by itself."""
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.]*")
+_POSITION = re.compile(r"\A[0-9A-Z]{4,5}: |\(at character \d+\)|\b(?:line|position|byte) \d+")
+
+
+def without_numbers(message: str, sql: str) -> str:
+    """Remove numbers from a message, unless the statement contains them. A code and a place in the text are kept."""
+    asked = set(_NUMBER.findall(sql))
+    kept = [found.span() for found in _POSITION.finditer(message)]
+
+    def replaced(found: re.Match[str]) -> str:
+        is_kept = found[0].rstrip(".") in asked or any(start <= found.start() < end for start, end in kept)
+        return found[0] if is_kept else "…"
+
+    return _NUMBER.sub(replaced, message)
 
 
 INNER = frozenset({"information_schema", "performance_schema", "sys"})

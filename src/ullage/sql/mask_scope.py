@@ -48,7 +48,7 @@ _DESCRIBING = frozenset(
     information_schema.table_constraints information_schema.key_column_usage information_schema.statistics
     information_schema.referential_constraints information_schema.constraint_column_usage information_schema.routines
     information_schema.parameters information_schema.triggers information_schema.check_constraints
-    sqlite_master sqlite_schema sqlite_stat1
+    sqlite_master sqlite_schema sqlite_sequence sqlite_stat1
     pg_attribute pg_class pg_constraint pg_database pg_description pg_enum pg_extension pg_index pg_indexes pg_inherits
     pg_matviews pg_namespace pg_proc pg_roles pg_sequences pg_settings pg_stat_user_indexes pg_stat_user_tables
     pg_tables pg_trigger pg_type pg_views
@@ -56,6 +56,10 @@ _DESCRIBING = frozenset(
 )
 """Tables that only describe others. Statistics, which contain sample values, and lists of running statements are
 excluded."""
+_VALUES = {"pg_attribute": "attmissingval"}
+"""Columns of these tables that contain values of other tables."""
+_COUNTERS = {"pg_sequences": "last_value", "sqlite_sequence": "seq", "information_schema.tables": "auto_increment"}
+"""Columns of tables that only describe others which contain the last value of a counter."""
 _DEFAULTS = ("public", "main", "dbo")
 """Names of default schemas."""
 _WORD = re.compile(r"[\w$]+")
@@ -69,6 +73,8 @@ class Output:
     """Case-folded; empty if only the database knows its name."""
     masks: frozenset[str] = frozenset()
     """The masked columns whose values it may contain, as `table.column`."""
+    is_hidden: bool = False
+    """Whether `*` leaves it out."""
 
 
 Columns = tuple[Output, ...]
@@ -115,8 +121,28 @@ class Tables:
         table = self.find(name, schema)
         if table is not None:
             return self.of(table)
-        is_described = fold(name) not in self._named and _describes(name, schema)
-        return (UNCOUNTED,) if is_described or not self.is_closed else None
+        if fold(name) not in self._named and _describes(name, schema):
+            return (UNCOUNTED, *self._values_described(fold(name), fold(schema)))
+        return None if self.is_closed else (UNCOUNTED,)
+
+    def _values_described(self, name: str, schema: str) -> Columns:
+        """Return the columns of a table that only describes others which contain values of masked columns."""
+        full = name if schema == "pg_catalog" else ".".join(filter(None, (schema, name)))
+        column = _VALUES.get(full)
+        if column is None and full in _COUNTERS and self.has_masked_counter:
+            column = _COUNTERS[full]
+        return () if column is None or not self.is_closed else (Output(column, frozenset({f"{full}.{column}"})),)
+
+    @property
+    def has_masked_counter(self) -> bool:
+        """Return whether a masked column is filled by the engine, so that a counter shows one of its values."""
+        for table in self.structure.tables:
+            filled = {fold(column.name) for column in table.columns if column.generated and not column.computed}
+            if filled and table.kind != "view":
+                known = self.columns(table.name, table.schema or "")
+                if known is None or any(one.masks and one.name in filled for one in known):
+                    return True
+        return False
 
     def find(self, name: str, schema: str) -> Table | None:
         """Return the one relation that a name refers to; None if there is none, or several."""
@@ -135,7 +161,7 @@ class Tables:
         masks = self._of_view(table) if table.kind == "view" else self._of_table(table)
         named = [self._by_pattern(table, column.name) for column in table.columns]
         columns = tuple(
-            Output(fold(column.name), own | derived)
+            Output(fold(column.name), own | derived, column.hidden)
             for column, own, derived in zip(table.columns, named, masks, strict=True)
         )
         self._kept[id(table)] = columns
@@ -325,7 +351,11 @@ def rename_columns(node: exp.Expr, columns: Columns) -> Columns:
 
 ROWID = frozenset({"rowid", "oid", "_rowid_"})
 """SQLite's names for the row id, unless a column has that name."""
-_BARE = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax", "rownum", "level", "sysdate", "systimestamp"})
+_BARE = frozenset(
+    """
+    ctid tableoid xmin xmax cmin cmax rownum level sysdate systimestamp row_start row_end
+    """.split()  # noqa: SIM905
+)
 """Names that exist for every row or for none, and are not columns of a table."""
 
 
@@ -381,7 +411,7 @@ class Scope:
     def add(self, source: Source) -> None:
         """Add a source in FROM, whose columns follow the others in `*`."""
         self.sources.append(source)
-        self.star += source.columns
+        self.star += (column for column in source.columns if not column.is_hidden)
 
     def add_alias(self, alias: str, masks: Masks) -> None:
         """Record an alias of the SELECT; several columns may share it."""

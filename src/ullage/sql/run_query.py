@@ -29,6 +29,7 @@ from ullage.table import Row, clean, encode
 from ullage.tool import Asked
 
 from .database import (
+    RAISED,
     Answer,
     Dialect,
     Engine,
@@ -39,6 +40,7 @@ from .database import (
     Table,
     with_column_grants,
     without_data,
+    without_numbers,
 )
 from .describe import full_name, spell
 
@@ -171,6 +173,8 @@ _COLUMN = re.compile(
     r"|Unknown column '(?P<mysql>[^']+)'|Invalid column name '(?P<tsql>[^']+)'",
     re.IGNORECASE,
 )
+_RAISED = re.compile(rf"{RAISED}|\AInvalidInputException: (?:Invalid Input Error: )?")
+"""Precedes the text of an error that a function raised, which may be anything."""
 _SHOWN = 30
 """Columns listed if no name is similar."""
 
@@ -400,17 +404,43 @@ class Asking:
         try:
             return await self.engine.ask(Question(sql=sql, rows=rows, seconds=_seconds_left(until)))
         except QueryFailed as error:
-            raise self._without_values(await self._add_existing_names(error, statement, until), sql) from None
+            raise self._without_values(
+                await self._add_existing_names(error, statement, until), statement, sql
+            ) from None
 
-    def _without_values(self, error: QueryFailed, sql: str) -> QueryFailed:
-        """Remove values from an error: engines quote a value that cannot be converted, which may be masked.
+    def _without_values(self, error: QueryFailed, statement: "Statement", sql: str) -> QueryFailed:
+        """Remove values from an error: engines show what they cannot convert, which may be masked.
 
-        Errors of servers never contain values.
+        Servers' errors come without quoted values. Only where a view or a computed column may have computed with masked
+        values do other parts of an error contain them.
         """
-        if not self.settings.masked or self.engine.dialect not in ("sqlite", "duckdb"):
+        if not self.settings.masked:
             return error
-        said = without_data(without_data(error.message, sql, "'"), sql, '"')
-        return QueryFailed(said, suggestion=error.suggestion, options=error.options)
+        said, suggestion = error.message, error.suggestion
+        if self.engine.dialect in ("sqlite", "duckdb"):
+            said = without_data(without_data(said, sql, "'"), sql, '"')
+        if is_about_a_name(error) or not self._may_compute(statement):
+            return QueryFailed(said, suggestion=suggestion, options=error.options)
+        raised = _RAISED.search(said)
+        if raised is not None:
+            return QueryFailed(f"{said[: raised.end()]}…", options=error.options)
+        # DuckDB shows a text that it cannot read on a line of its own.
+        said = said.split("\n", 1)[0]
+        if self.engine.dialect != "sqlite":
+            said = without_numbers(said, sql)
+        return QueryFailed(said, suggestion=suggestion, options=error.options)
+
+    def _may_compute(self, statement: "Statement") -> bool:
+        """Return whether a statement reads a view or a table with a computed column, or one that is not known."""
+        if not self._policies:
+            return True
+        tables = self._policies[0][1].tables
+        for name in statement.tables:
+            *schema, last = name.split(".")
+            table = tables.find(last, schema[-1] if schema else "")
+            if table is None or table.kind == "view" or any(column.computed for column in table.columns):
+                return True
+        return False
 
     async def _add_existing_names(self, error: QueryFailed, statement: "Statement", until: float) -> QueryFailed:
         """Add existing names to an error; return it unchanged if reading them fails or takes too long."""

@@ -23,6 +23,8 @@ ROLE = f"{NAME}_masked"
 POSTGRESQL = f"""
 CREATE TABLE keyed (id int PRIMARY KEY, secret text);
 INSERT INTO keyed VALUES (7, '{SECRET}'), (8, '{SECRET}');
+CREATE TABLE numbered (id int, num serial);
+INSERT INTO numbered VALUES (1, 918273645); SELECT setval('numbered_num_seq', 918273645);
 CREATE MATERIALIZED VIEW stored AS SELECT id, left(secret, 40) AS part, name FROM people;
 CREATE TABLE kin (more text) INHERITS (people);
 INSERT INTO kin VALUES ('3', '{PLAIN}5', '{SECRET}3', '{PLAIN}6');
@@ -32,6 +34,12 @@ INSERT INTO made VALUES (21, '{SECRET}');
 CREATE TABLE parted (id int, secret text) PARTITION BY RANGE (id);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
 INSERT INTO parted VALUES (1, '{SECRET}');
+CREATE FUNCTION raises(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+  BEGIN RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = 'found ' || $1, HINT = $1; END $$;
+CREATE VIEW raising AS SELECT id FROM people WHERE raises(secret) > 0;
+CREATE VIEW dated AS SELECT id FROM numbered WHERE make_date(num, 1, 1) IS NOT NULL;
+CREATE VIEW lettered AS SELECT id FROM numbered WHERE chr(num) = 'a';
+ANALYZE;
 CREATE FUNCTION peek() RETURNS text LANGUAGE sql STABLE AS 'SELECT max(secret) FROM people';
 CREATE VIEW by_function AS SELECT peek() AS p;
 CREATE VIEW by_text AS SELECT query_to_xml('SELECT * FROM people', true, false, '') AS x;
@@ -50,6 +58,19 @@ CREATE TABLE keyed (id int PRIMARY KEY, secret varchar(60));
 INSERT INTO keyed VALUES (7, '{SECRET}'), (8, '{SECRET}');
 CREATE TABLE made (id int, secret varchar(60), low varchar(60) AS (lower(secret)) STORED, twice int AS (id * 2));
 INSERT INTO made (id, secret) VALUES (21, '{SECRET}');
+CREATE TABLE numbered (id int, num int PRIMARY KEY AUTO_INCREMENT);
+INSERT INTO numbered VALUES (1, 918273645);
+CREATE VIEW compared AS SELECT n.id FROM notes n JOIN keyed k ON n.body < k.secret WHERE k.id = 7;
+CREATE FUNCTION raises(x text) RETURNS int DETERMINISTIC
+  BEGIN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = x; RETURN 1; END;
+CREATE FUNCTION raises_own(x text) RETURNS int DETERMINISTIC
+  BEGIN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 30001, MESSAGE_TEXT = x; RETURN 1; END;
+CREATE VIEW raising AS SELECT id FROM people WHERE raises(secret) > 0;
+CREATE VIEW raising_own AS SELECT id FROM people WHERE raises_own(secret) > 0;
+CREATE TABLE unseen (id int, secret varchar(60) INVISIBLE, name varchar(60));
+INSERT INTO unseen (id, secret, name) VALUES (1, '{SECRET}', '{PLAIN}8');
+CREATE TABLE kept (id int, secret varchar(60)) WITH SYSTEM VERSIONING;
+INSERT INTO kept VALUES (1, '{SECRET}');
 CREATE FUNCTION peek() RETURNS text READS SQL DATA RETURN (SELECT max(secret) FROM people);
 CREATE VIEW by_function AS SELECT peek() AS p;
 CREATE VIEW beside AS SELECT n.id, n.body FROM notes n JOIN people USING (id);
@@ -63,7 +84,10 @@ DERIVED = {
     ),
     "mysql": ("made", "by_function", "both_"),
 }
-MASKED = ("keyed.secret", "people.secret", "one.secret", "made.secret", "parted_1.secret", "apart.people.secret")
+MASKED = (
+    *("numbered.num", "unseen.secret", "kept.secret", "keyed.secret", "people.secret"),
+    *("one.secret", "made.secret", "parted_1.secret", "apart.people.secret"),
+)
 
 
 @pytest.fixture(params=["postgresql", "mysql"])
@@ -165,3 +189,49 @@ def _rows(url: URL, sql: str) -> list[tuple[object, ...]]:
     with connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return list(cursor.fetchall())
+
+
+ATTACKS = {
+    "postgresql": (
+        "SELECT s.most_common_vals FROM pg_stats s, (WITH pg_stats AS (SELECT 1 AS a) SELECT * FROM pg_stats) q",
+        "WITH pg_stats AS (SELECT * FROM pg_stats) SELECT most_common_vals::text FROM pg_stats",
+        "SELECT * FROM raising",
+        "SELECT * FROM dated",
+        "SELECT * FROM lettered",
+        "SELECT last_value FROM pg_sequences",
+        "SELECT pg_sequence_last_value('numbered_num_seq'::regclass)",
+    ),
+    "mysql": (
+        "EXPLAIN FORMAT=JSON SELECT * FROM compared",
+        "ANALYZE FORMAT=JSON SELECT * FROM compared",
+        "SELECT * FROM raising",
+        "SELECT * FROM raising_own",
+        "SELECT auto_increment FROM information_schema.tables WHERE table_name = 'numbered'",
+        "SHOW TABLE STATUS LIKE 'numbered'",
+        "SHOW CREATE TABLE numbered",
+    ),
+}
+ANSWERED = {
+    "postgresql": (("SELECT sequencename FROM pg_sequences", "numbered_num_seq"),),
+    "mysql": (
+        ("SELECT * FROM unseen", f"name={PLAIN}8"),
+        ("SELECT u.*, secret FROM unseen u", "secret=***"),
+        ("SELECT *, row_start IS NULL AS b FROM kept FOR SYSTEM_TIME ALL", "secret=***"),
+        ("EXPLAIN SELECT * FROM compared", "PRIMARY"),
+        ("SHOW CREATE TABLE numbered", "AUTO_INCREMENT=***"),
+    ),
+}
+
+
+async def test_no_catalogue_plan_or_error_shows_a_masked_value(planted: tuple[Stage, URL]):
+    stage, url = planted
+    async with opened(url) as source:
+        for sql in ATTACKS[stage.kind]:
+            told = (await said(source, "query", sql=sql)).lower()
+            assert SECRET not in told, sql
+            assert "918273645" not in told, sql
+            assert "918273646" not in told, sql
+        for sql, shown in ANSWERED[stage.kind]:
+            told = await said(source, "query", sql=sql)
+            assert shown in told, sql
+            assert SECRET not in told, sql

@@ -115,7 +115,7 @@ class ChatReader:
         self._model = text_at(said, "model") or self._model
         if usage := table_at(said, "usage"):
             self._count(usage)
-        choices = tables_at(said, "choices")
+        choices = [one for one in tables_at(said, "choices") if not one.get("index")]
         if not choices or self._finish is not None:
             # What follows the finish reason, other than the usage, repeats the answer.
             return ()
@@ -151,8 +151,17 @@ class ChatReader:
         return (
             *gathered.thinking(text_at(delta, "reasoning_content") or text_at(delta, "reasoning")),
             *gathered.text(text_at(delta, "content")),
+            *self._parts(tables_at(delta, "content")),
+            *gathered.text(text_at(choice, "text")),
             *gathered.text(text_at(delta, "refusal")),
         )
+
+    def _parts(self, parts: list[JsonObject]) -> Iterator[Event]:
+        """Read content in parts, as Mistral's models that reason send it."""
+        for part in parts:
+            for thought in tables_at(part, "thinking"):
+                yield from self._gathered.thinking(text_at(thought, "text"))
+            yield from self._gathered.text(text_at(part, "text"))
 
     def _call(self, number: int, said: JsonObject) -> None:
         place = tokens_at(said, "index")
@@ -260,7 +269,7 @@ class ResponsesReader:
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         said = parse_event(data)
-        if text_at(said, "object") == "response":
+        if text_at(said, "object") == "response" or ("output" in said and "type" not in said):
             # A complete answer that was not streamed.
             status = text_at(said, "status") or "completed"
             said = {"type": f"response.{status}", "response": dict(said)}

@@ -409,6 +409,8 @@ def check_node(node: exp.Expr, terms: Terms) -> None:
         construct, reason, suggestion = _REASONS.get(name, (name, "is no part of a query that only reads", _PLAIN))
         raise refusal(construct, reason, suggestion)
     if isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.WithTableHint):
+        if terms.dialect == "postgres" and _is_quantifier(node):
+            return
         check_function(node.name.lower(), _nodes_qualifier(node), terms)
     elif isinstance(node, exp.DataType):
         check_type(node, terms)
@@ -431,6 +433,12 @@ def _may_stand(node: exp.Expr, name: str, terms: Terms) -> bool:
     if isinstance(node, exp.Parameter):
         return terms.dialect in ("mysql", "tsql")
     return name in _KNOWN
+
+
+def _is_quantifier(node: exp.Anonymous) -> bool:
+    """Return whether a call is the quantifier of a comparison with an array; PostgreSQL reserves these words."""
+    compared = isinstance(node.parent, exp.Binary) and node.parent.expression is node
+    return compared and isinstance(node.this, str) and node.this.lower() in ("all", "some")
 
 
 def _nodes_qualifier(node: exp.Anonymous) -> str | None:

@@ -35,6 +35,7 @@ from ullage.errors import BadConfiguration, QueryFailed, SourceFailed, UllageErr
 from ullage.table import Cell, Row
 
 from ..database import (
+    RAISED,
     Answer,
     Column,
     ForeignKey,
@@ -179,6 +180,7 @@ def _column(row: Row) -> Column:
         generated="auto_increment" in said or computed,
         computed=computed,
         expression=_text(expression),
+        hidden="invisible" in said,
         comment=_text(comment),
     )
 
@@ -271,6 +273,10 @@ def cell(raw: bytes | None, kind: int, character_set: int, most: int) -> Cell:
 _TIMED_OUT = frozenset({1969, 3024})
 _GONE = frozenset({0, 1053, 1079, 1080, 1927, 2006, 2013, 2014, 2055, 4031})
 _LOCKED = frozenset({1205, 1213})
+_SIGNAL = 1644
+"""The number of an error that SIGNAL raises, unless it names another."""
+_LAST_OWN = 9_999
+"""The largest number of an error of MySQL's and MariaDB's own."""
 # Errors whose quoted words are names or part of the statement: unknown columns, tables and functions, rights, syntax.
 _OF_NAMES = frozenset(
     {1044, 1046, 1049, 1052, 1054, 1055, 1060, 1064, 1066, 1109, 1140, 1142, 1143, 1146, 1222, 1227, 1235, 1247, 1248}
@@ -295,6 +301,8 @@ def about_question(error: "pymysql.err.Error", sql: str) -> UllageError:
         return lost_error()
     said = first_line(_error_text(error))
     message = said if number in _OF_NAMES else without_data(said, sql, "'")
+    if number == _SIGNAL or number > _LAST_OWN:
+        message = RAISED + message
     return QueryFailed(f"{number}: {message}", suggestion=LOCKED if number in _LOCKED else "")
 
 

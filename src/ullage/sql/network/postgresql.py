@@ -35,6 +35,7 @@ from ullage.table import Cell, Row
 from ullage.tool import Json
 
 from ..database import (
+    RAISED,
     Answer,
     Column,
     ForeignKey,
@@ -242,6 +243,8 @@ _GONE = ("08", "57P")
 _LOCKED = "55P03"
 _OF_NAMES = "42"
 """SQLSTATE class of syntax, rights and names; values that cannot be converted are in class 22."""
+_RAISES = "exec_stmt_raise"
+"""The function of the server that runs RAISE."""
 _REMEDIES = (
     ("password authentication failed", "Check the user and the password in the database's URL."),
     ("no password supplied", "Put the password into the database's URL."),
@@ -265,7 +268,8 @@ def about_question(error: psycopg.Error, sql: str) -> UllageError:
         hint = LOCKED
     # If the server cannot resolve a statement, what it quotes is a name, possibly one that it completed itself.
     said = primary if (error.sqlstate or "").startswith(_OF_NAMES) else without_data(primary, sql, '"')
-    return QueryFailed(code + said + place, suggestion=hint)
+    raised = RAISED if diagnostic.source_function == _RAISES else ""
+    return QueryFailed(code + raised + said + place, suggestion=hint)
 
 
 def not_opened(error: psycopg.Error, address: Address) -> UllageError:

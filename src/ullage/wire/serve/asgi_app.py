@@ -49,7 +49,8 @@ from .request_handlers import (
     WhoCalls,
     finish_requests,
 )
-from .sdk_server import TooLargeRequest, build_server, held_result, hold_large_request, send_large
+from .resumable_streams import RETRY_MS, KeptMessages, ResumableSessions
+from .sdk_server import TooLargeRequest, build_server, held_result, hold_large_request, is_large_mark, send_large
 
 __all__ = ["Front", "Listening"]
 
@@ -160,7 +161,9 @@ class Front:
         self._handling: dict[anyio.CancelScope, str] = {}
         """The HTTP method of each open request."""
         self._activity = Activity()
+        self._kept = KeptMessages(clock, is_large_mark)
         self._is_ending = False
+        self._is_cut_off = False
 
     def application(self) -> Starlette:
         routes: list[BaseRoute] = [Route(PATH, endpoint=self), Route(f"{PATH}/{{client}}", endpoint=self)]
@@ -204,6 +207,9 @@ class Front:
     async def _live(self, _: Starlette) -> AsyncGenerator[None]:
         async with anyio.create_task_group() as self._tasks:
             yield
+            while self._is_ending and self._activity.paused and not self._is_cut_off:
+                # A request whose stream has ended holds no connection that the server waits for.
+                await anyio.sleep(_POLL_SECONDS)
             self._tasks.cancel_scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -258,10 +264,11 @@ class Front:
     def _is_idle(self) -> bool:
         """Whether only notification streams are open."""
         posted = sum(method == "POST" for method in self._handling.values())
-        return posted <= self._activity.streams
+        return posted + self._activity.paused <= self._activity.streams
 
     def cut_off(self) -> None:
         """Cancel every request that is still open, such as notification streams."""
+        self._is_cut_off = True
         for handling in tuple(self._handling):
             handling.cancel()
 
@@ -293,12 +300,14 @@ class Front:
         server = build_server(profile, self._who_calls(client, profile.model), self._activity)
         # Host and Origin are checked in `__call__`, more strictly than the SDK does.
         unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        manager = StreamableHTTPSessionManager(
+        manager = ResumableSessions(
             server,
             security_settings=unchecked,
+            retry_interval=RETRY_MS,
             max_request_body_size=_LARGEST_BODY,
             session_idle_timeout=_SESSION_IDLE,
         )
+        manager.kept = self._kept
         await cast("TaskGroup", self._tasks).start(_run, manager)
         return manager
 

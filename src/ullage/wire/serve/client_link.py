@@ -31,9 +31,11 @@ __all__ = ["Holding", "Line", "Target", "Work", "answers_to", "is_ours", "marked
 class Line:
     """The client of a call. Between two requests of a held call there is no client to reach."""
 
-    __slots__ = ("capabilities", "client_info", "is_over", "modern", "request")
+    __slots__ = ("capabilities", "client_info", "is_over", "is_paused", "modern", "request", "when_paused")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, when_paused: Callable[[], None] = lambda: None) -> None:
+        self.when_paused = when_paused
+        self.is_paused = False
         self.request: Request | None = request
         self.modern = request.is_modern
         self.is_over = False
@@ -55,6 +57,12 @@ class Line:
             return
         notify = request.connection.notify if self.is_over and not self.modern else request.notify
         await notify(method, dict(params))
+
+    async def pause(self) -> None:
+        """End the client's stream once; the answer is kept until the client comes back for it."""
+        if self.request is not None and not self.is_paused and await self.request.pause():
+            self.is_paused = True
+            self.when_paused()
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         if self.request is not None:

@@ -143,6 +143,10 @@ class Request(ABC):
     async def notify(self, method: str, params: Message | None = None) -> None:
         """Send the client a notification related to this request; dropped once the request has been answered."""
 
+    async def pause(self) -> bool:
+        """End the stream that carries the answer, where the client can come back for it; return whether it can."""
+        return False
+
     async def report_progress(self, done: float, total: float | None, message: str | None) -> None:
         """Send the client a progress notification, if its request had a progress token."""
         token = self.meta.get("progressToken")

@@ -38,6 +38,7 @@ from ullage.tool import (
     Json,
     JsonObject,
     Listing,
+    Pause,
     PromptRequest,
     Read,
     Tell,
@@ -102,6 +103,8 @@ class Activity:
     requests: OpenCalls = field(default_factory=OpenCalls)
     streams: int = 0
     """Open `subscriptions/listen` requests, which have no answer to wait for."""
+    paused: int = 0
+    """Requests that are being answered although their streams have ended."""
 
 
 async def finish_requests(wait_idle: Callable[[], Awaitable[None]], activity: Activity, shutdown: Shutdown) -> None:
@@ -243,6 +246,7 @@ class _Carried(TypedDict):
     capabilities: JsonObject
     client_info: JsonObject
     tell: Tell
+    pause: Pause
     era: Era
 
 
@@ -426,7 +430,10 @@ class Answering:
             ask=line.ask,
             **carried,
         )
-        found = await or_refused(self._run(partial(self._source.complete, complete)), modern=line.modern)
+        try:
+            found = await or_refused(self._run(partial(self._source.complete, complete)), modern=line.modern)
+        finally:
+            self._end(line)
         return {"completion": {"values": [], **found}}
 
     async def _listen(self, request: Request, live: Live) -> Wire:
@@ -474,7 +481,7 @@ class Answering:
         return await or_refused(self._run(ask), modern=True)
 
     def _begun(self, request: Request) -> tuple[Line, _Carried]:
-        line = Line(request)
+        line = Line(request, self._paused)
         return line, {
             "caller": self._who_calls(request),
             "meta": request.meta,
@@ -483,8 +490,12 @@ class Answering:
             "capabilities": line.capabilities,
             "client_info": line.client_info,
             "tell": line.tell,
+            "pause": line.pause,
             "era": era_name(is_modern=line.modern),
         }
+
+    def _paused(self) -> None:
+        self._activity.paused += 1
 
     async def _finish(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
         """Finish a call, in a task of its own if the client might be asked, since the call then outlives the
@@ -492,7 +503,12 @@ class Answering:
         try:
             return await self._answered(request, live, line, target, work)
         finally:
-            line.is_over = True
+            self._end(line)
+
+    def _end(self, line: Line) -> None:
+        line.is_over = True
+        if line.is_paused:
+            self._activity.paused -= 1
 
     async def _answered(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
         state: str | None = request.params.get("requestState") or None

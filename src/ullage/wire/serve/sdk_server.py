@@ -63,12 +63,15 @@ __all__ = [
     "held_result",
     "hold_large_request",
     "hold_large_result",
+    "is_large_mark",
     "send_large",
     "withheld_params",
 ]
 
 _RESULT = "ullage.large_result"
 _PARAMS = "ullage.withheld_params"
+_IS_PAUSED = "ullage.is_paused"
+"""Set where the stream of a request was ended, so that its answer is sent on another one."""
 _MARK = "dev.ullage/large_result"
 _NO_JSON = b"{"
 """A body that the SDK refuses as it would have refused the large one."""
@@ -95,13 +98,18 @@ class HeldResult:
 
 async def hold_large_result(scope: Scope, result: Message) -> Message:
     """Return the result itself, or a mark in its place where writing it would take long."""
-    if not is_large(result):
+    if _IS_PAUSED in scope or not is_large(result):
         return result
     pieces = await anyio.to_thread.run_sync(encode_any_pieces, result)
     marked = {_MARK: secrets.token_hex(16)}
     mark = json.dumps(marked, separators=(",", ":")).encode()
     scope[_RESULT] = HeldResult(mark, deque(pieces), sum(map(len, pieces)) - len(mark))
     return marked
+
+
+def is_large_mark(result: object) -> bool:
+    """Return whether a result only marks the place of a large one."""
+    return isinstance(result, dict) and _MARK in result
 
 
 def held_result(scope: Scope) -> HeldResult | None:
@@ -267,7 +275,7 @@ def build_server(profile: Profile, who_calls: WhoCalls, activity: Activity | Non
 class SdkRequest(Request):
     """A request in a context of the SDK."""
 
-    __slots__ = ("_outbound", "_session")
+    __slots__ = ("_end_stream", "_outbound", "_scope", "_session")
 
     def __init__(self, context: Context) -> None:
         super().__init__(
@@ -283,6 +291,8 @@ class SdkRequest(Request):
             self.params |= withheld
             check_params(self.method, self.params, is_modern=self.is_modern)
         self._session = context.session
+        self._end_stream = context.close_sse_stream
+        self._scope: Scope = {} if context.request is None else context.request.scope
         # Sent with the answer of this request, not on a stream that may not exist.
         self._outbound = context.session._request_outbound  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
 
@@ -296,6 +306,13 @@ class SdkRequest(Request):
 
     async def notify(self, method: str, params: Message | None = None) -> None:
         await self._outbound.notify(method, params)
+
+    async def pause(self) -> bool:
+        if self._end_stream is None:
+            return False
+        self._scope[_IS_PAUSED] = True
+        await self._end_stream()
+        return True
 
     async def report_progress(self, done: float, total: float | None, message: str | None) -> None:
         await self._session.report_progress(done, total, message)

@@ -34,6 +34,8 @@ _CONNECTING = 30.0
 _LEAVING = 3.0
 """Seconds for ending the session on the server."""
 _SESSION = "mcp-session-id"
+_LAST_EVENT = "last-event-id"
+"""Header of a request that resumes a stream which the server ended."""
 _METADATA = "/.well-known/oauth-protected-resource"
 """Path at which a server publishes how to sign in to it (RFC 9728), followed by the path of its address."""
 _METADATA_SECONDS = 3.0
@@ -58,6 +60,8 @@ class Watching(httpx2.AsyncClient):
         """Whether that refusal was for want of a sign-in."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # noqa: ANN401 - handed on
+        if request.method == "GET" and _LAST_EVENT in request.headers:
+            self._receiver.paused()
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError as error:

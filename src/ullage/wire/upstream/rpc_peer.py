@@ -342,6 +342,10 @@ class Receiver(Protocol):
 
     def lost(self, reason: str) -> None: ...
 
+    def paused(self) -> None:
+        """Process the end of the stream that was to carry the answer to the request of this context."""
+        ...
+
     def unsent(self, number: object, reason: str) -> None:
         """Fail a request that did not reach the server, or that the server refused without acting on it."""
         ...
@@ -532,6 +536,12 @@ class Peer(Endpoint[Waiting]):
         waiting = self.find_waiting(number)
         if waiting is not None and not waiting.answer.done():
             waiting.answer.set_exception(Unsent(f"server `{self.server}` {reason}"))
+
+    def paused(self) -> None:
+        waiting = RELATED.get()
+        pause = waiting.asked.pause if waiting is not None and waiting.asked is not None else None
+        if waiting is not None and pause is not None and self.waiting.get(waiting.number) is waiting:
+            waiting.tell(pause)
 
     def lost(self, reason: str) -> None:
         """Mark the connection as lost, and fail every waiting request."""
