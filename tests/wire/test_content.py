@@ -205,6 +205,7 @@ async def test_a_result_is_not_lost_where_the_sdk_would_pass_another_context():
         params={},
         request_id=1,
         request=None,
+        close_sse_stream=None,
         session=session,
         lifespan_context=None,
     )
