@@ -21,7 +21,7 @@ from typing import Any
 from definitions_servers import FOLDER, Package, install, read_packages, record
 
 from ullage.gateway import Baselines, DefinitionChange, Places, Server, changed_parts
-from ullage.gateway.baseline import Kind
+from ullage.gateway.accepted_definitions import Kind
 from ullage.store import Database
 from ullage.tool import JsonObject
 

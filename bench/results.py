@@ -25,8 +25,8 @@ from result_sets import ResultSet, other_sets, read_sets, result_sets
 
 from ullage.models import shipped
 from ullage.sql import Answer
-from ullage.sql.answer_format import shape
 from ullage.sql.describe import describe, schema_json
+from ullage.sql.sql_source import shape
 from ullage.sql.sql_tools import Format, QueryAsked
 from ullage.table import dump_value, records_json, row_line
 from ullage.tokens import Meter

@@ -2,7 +2,7 @@ from types import MappingProxyType
 
 import pytest
 
-from ullage.json_size import is_larger
+from ullage.tool import is_larger
 
 
 class Text(str):

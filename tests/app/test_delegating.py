@@ -22,11 +22,9 @@ from delegate.policies import MODELS, POLICIES
 from ullage.app.build_delegate import MODELS as CHOSEN
 from ullage.app.build_delegate import default_policy, open_delegate
 from ullage.app.build_gateway import Gateway, open_gateway
-from ullage.app.build_sources import RETRIEVED
+from ullage.app.build_sources import DELEGATED, RETRIEVED
 from ullage.app.count_text import meter
-from ullage.app.delegate_sources import DELEGATED
-from ullage.app.provider_keys import off
-from ullage.config import Flags
+from ullage.config import Flags, providers_off
 from ullage.delegate import (
     DELEGATE,
     TOOLS,
@@ -329,7 +327,7 @@ def test_why_a_provider_is_off_is_said_without_its_key(work: Path):
         work, {"models": {"x:m": {"provider": "x", "model": "m"}, "o:m": {"provider": "openai", "model": "m"}}}, {}
     )
     settings = load(Flags(), {}, work).settings
-    assert off(settings, {"OPENAI_API_KEY": "hunter2\nhunter2"}) == (
+    assert providers_off(settings, {"OPENAI_API_KEY": "hunter2\nhunter2"}) == (
         "provider `x` is off: the policy names it, and it is not configured",
         "provider `openai` is off: what `OPENAI_API_KEY` holds is no key",
     )

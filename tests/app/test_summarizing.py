@@ -7,7 +7,7 @@ import pytest
 
 from agent.agents import MODEL, ScriptedModel, calls, context, delegate, says, statuses, tools
 from ullage.agent import End, run_agent
-from ullage.app.model_summarizer import DelegateSummarizer
+from ullage.app.build_delegate import DelegateSummarizer
 from ullage.context import Session, SummaryRequest
 from ullage.delegate import ProviderFailed
 from ullage.messages import Format

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from ullage.app.import_logs import import_logs
-from ullage.app.usage import five_hour_blocks
+from ullage.app.usage import five_hour_blocks, import_logs
 from ullage.cli import main
 from ullage.cli import usage as cli_usage
 from ullage.ledger import Entry, Group, Spent, usage_report

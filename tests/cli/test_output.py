@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from ullage.cli import main
-from ullage.cli.progress import Progress
+from ullage.cli.output import Progress
 
 
 class Terminal(io.StringIO):

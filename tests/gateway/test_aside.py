@@ -5,8 +5,7 @@ import anyio
 import pytest
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.find.call_tool import Aside, Fitting, read_call
-from ullage.gateway.find.validate_arguments import Checker
+from ullage.gateway.find.call_tool import Aside, Checker, Fitting, read_call
 from ullage.gateway.merge.tool_view import Entry, Member
 from ullage.testing import FakeSource
 from ullage.tool import Tool

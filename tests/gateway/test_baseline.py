@@ -14,18 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.errors import ToolChanged
-from ullage.gateway.baseline import (
+from ullage.gateway.accepted_definitions import (
     Baselines,
     DefinitionChange,
     Era,
-    Places,
     Verdict,
     changed_parts,
     difference_lines,
-    fingerprint,
     tool_changed,
 )
 from ullage.gateway.catalog.catalog import Catalogue
+from ullage.gateway.fingerprint import Places, fingerprint
 from ullage.options import Server
 from ullage.store import Database
 from ullage.store.migrations import MIGRATIONS, definitions

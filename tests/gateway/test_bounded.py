@@ -8,12 +8,22 @@ import pytest
 
 from ullage.errors import InvalidArguments
 from ullage.gateway.find.argument_repair import heal, misfit
-from ullage.gateway.find.call_tool import AT_ONCE, TOO_COMPLEX, UNCHECKED, Aside, Calling, Fitting, fitting, read_call
+from ullage.gateway.find.call_tool import (
+    AT_ONCE,
+    STEPS,
+    TOO_COMPLEX,
+    UNCHECKED,
+    Aside,
+    Calling,
+    Checker,
+    Fitting,
+    fitting,
+    read_call,
+)
 from ullage.gateway.find.find_settings import FindSettings
 from ullage.gateway.find.schema_validation import ways
 from ullage.gateway.find.tool_forms import forms_of
 from ullage.gateway.find.tool_index import Hashes
-from ullage.gateway.find.validate_arguments import STEPS, Checker
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.tool_view import Entry, Member
 from ullage.gateway.slim.tool_signature import signature

@@ -25,8 +25,7 @@ from ullage.gateway.reply_metadata import References
 from ullage.gateway.tool_source import definition_text
 from ullage.models import shipped
 from ullage.options import Rules
-from ullage.testing import FakeRecorder, FakeSource
-from ullage.testing.conformance import check_source, check_watched
+from ullage.testing import FakeRecorder, FakeSource, check_source, check_watched
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller, Change, Introduction, Listing, Needs, Reply, Structured, Tool
 

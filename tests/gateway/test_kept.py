@@ -9,7 +9,7 @@ import pytest
 
 from store.databases import opened
 from ullage.errors import ProtocolError, SourceFailed, ToolChanged, UllageError
-from ullage.gateway.baseline import Baselines
+from ullage.gateway.accepted_definitions import Baselines
 from ullage.gateway.catalog.cached_source import Kept
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.tool_source import Spawn, definition_text

@@ -17,8 +17,7 @@ from ullage.gateway.merge.tool_names import Template
 from ullage.gateway.merge.tool_view import Missing, RememberedSource, View
 from ullage.gateway.sanitize import sanitize_item
 from ullage.options import Rules
-from ullage.testing import FakeSource
-from ullage.testing.conformance import check_prompts, check_resources, check_source, check_watched
+from ullage.testing import FakeSource, check_prompts, check_resources, check_source, check_watched
 from ullage.tool import (
     Call,
     Change,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from ullage.errors import InvalidArguments
 from ullage.gateway.find.argument_repair import misfit
+from ullage.gateway.find.call_tool import STEPS, Checker, Verdict, is_plain, plainly_fits
 from ullage.gateway.find.schema_validation import Validators, affordable, compiled
-from ullage.gateway.find.validate_arguments import STEPS, Checker, Verdict, is_plain, plainly_fits
 from ullage.gateway.tool_source import OutOfSteps, StepBudget
 from ullage.tool import Tool
 

@@ -10,7 +10,7 @@ import pytest
 from heavy.agent_llama import MODEL, delegate, meter_of, orders
 from heavy.delegate_llama import serving_llama
 from ullage.agent import ContextStatus, Event, Returned, Used, run_agent
-from ullage.app.model_summarizer import DelegateSummarizer
+from ullage.app.build_delegate import DelegateSummarizer
 from ullage.context import Context, Options, Session
 from ullage.messages import Format
 

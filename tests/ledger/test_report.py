@@ -26,7 +26,7 @@ from ullage.ledger import (
     read_entries,
     usage_report,
 )
-from ullage.ledger.prune import prune
+from ullage.ledger.ledger import prune
 from ullage.ledger.rows import MEASURES, write_entries
 from ullage.models import Price, Usage
 from ullage.store import Database

@@ -10,8 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ullage.mapped_files import add_mapped_file
-from ullage.processes import collect_garbage, release_free_memory
+from ullage.process_memory import add_mapped_file, collect_garbage, release_free_memory
 
 pytestmark = pytest.mark.anyio
 

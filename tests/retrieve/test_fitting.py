@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from retrieve.retrievers import tokens
 from ullage.retrieve import Passage, Place
-from ullage.retrieve.search_tool import fit_passages, shown_as
+from ullage.retrieve.retriever import fit_passages, shown_as
 
 pytestmark = pytest.mark.requirement("S4:more")
 

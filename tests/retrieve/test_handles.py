@@ -2,7 +2,7 @@ import pytest
 
 from ullage.errors import UnknownHandle
 from ullage.retrieve import PREFIX, Place
-from ullage.retrieve.search_tool import Handles
+from ullage.retrieve.retriever import Handles
 
 pytestmark = pytest.mark.requirement("S4:more")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ullage.search import MOST_BONUS, Document, Field, HybridIndex, LexicalIndex, Named
-from ullage.search.meaning_index import Matrix
+from ullage.search.ranking import Matrix
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import Document, HybridIndex, LexicalIndex, Named
-from ullage.search.name_match import Lines, Names, Spellings
+from ullage.search.postings import Lines, Names, Spellings
 from ullage.search.text_terms import parts
 
 pytestmark = pytest.mark.requirement("S1:hybrid")

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 
 from ullage.app import meter
 from ullage.sql import Answer
-from ullage.sql.answer_format import shape, sheet
+from ullage.sql.sql_source import shape, sheet
 from ullage.sql.sql_tools import QueryAsked
 
 pytestmark = pytest.mark.requirement("S0:sql:query", "S0:sql:limit")

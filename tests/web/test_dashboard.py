@@ -25,7 +25,7 @@ from dashboard_example import entries, fill, fill_month, servers
 from ullage.app.build_dashboard import RunningServer, announce_server, build_dashboard, running_servers
 from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.app.count_text import meter
-from ullage.app.import_logs import import_logs
+from ullage.app.usage import import_logs
 from ullage.cli import main
 from ullage.config import Flags, Places, load
 from ullage.errors import Denied, UllageError, Unavailable, UnknownResource
@@ -835,7 +835,7 @@ def test_the_dashboard_is_loaded_by_nothing_but_serving_over_http():
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     loaded = set(run.stdout.split())
-    assert not {"ullage.web.dashboard", "ullage.web.sign_in", "ullage.app.build_dashboard", "starlette"} & loaded
+    assert not {"ullage.web.dashboard", "ullage.app.build_dashboard", "starlette"} & loaded
 
 
 def test_a_history_that_ullage_counts_is_a_window_with_its_compactions(database: Database):

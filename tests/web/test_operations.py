@@ -13,8 +13,7 @@ from ullage.errors import UnknownResource
 from ullage.ledger import Entry, ModelUse, Recording
 from ullage.models import Usage
 from ullage.store import Database
-from ullage.testing import FakeRecorder
-from ullage.testing.conformance import check_recorder
+from ullage.testing import FakeRecorder, check_recorder
 from ullage.tracing import Tracer
 from ullage.web import AccessLog, Metrics, operations_pages
 from ullage.wire import Profile, Tokens, http_app

@@ -11,18 +11,7 @@ import anyio.lowlevel
 from ullage.errors import ProtocolError, SourceFailed
 from ullage.gateway import Server
 from ullage.testing import FakeSource
-from ullage.tool import (
-    Call,
-    Caller,
-    ClientDeclaration,
-    Complete,
-    Era,
-    Introduction,
-    JsonObject,
-    Listing,
-    Reply,
-    Tool,
-)
+from ullage.tool import Call, Caller, ClientDeclaration, Complete, Era, Introduction, JsonObject, Listing, Reply, Tool
 from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host
 from ullage.wire.upstream import ServerConnection

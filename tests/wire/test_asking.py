@@ -12,20 +12,9 @@ from talking import ADA, LEGACY, MODERN, Refused, Served, talking, transport
 
 from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.testing import FakeSource
-from ullage.tool import (
-    Call,
-    Complete,
-    Contents,
-    JsonObject,
-    Needs,
-    PromptMessages,
-    PromptRequest,
-    Read,
-    Reply,
-    Tool,
-)
-from ullage.wire.serve.client_link import Holding, Target, answers_to, is_ours, marked, unmarked
+from ullage.tool import Call, Complete, Contents, JsonObject, Needs, PromptMessages, PromptRequest, Read, Reply, Tool
 from ullage.wire.serve.client_request import can_be_asked, require
+from ullage.wire.serve.notifications import Holding, Target, answers_to, is_ours, marked, unmarked
 from ullage.wire.serve.request_handlers import Identity
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]

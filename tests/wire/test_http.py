@@ -21,8 +21,8 @@ from ullage.ledger import AuditEvent
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Reply, Tool
 from ullage.wire import Address, Identity, Profile, Shutdown, Tokens, http_app, listen, serve_http, single
+from ullage.wire.serve.asgi_app import _front, _names_of
 from ullage.wire.serve.http_auth import AllowedHosts
-from ullage.wire.serve.http_entry import _front, _names_of
 
 ADAS, EVES = "a" * 20, "e" * 20
 TOKENS = Tokens.read({"ULLAGE_TOKENS": f"ada:{ADAS},eve:{EVES}"})

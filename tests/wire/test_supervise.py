@@ -10,15 +10,7 @@ import pytest
 from fake_servers import QUICK, FakeServers, call, forever, host, refuse, server, settle, until
 
 from ullage.errors import DeadlinePassed, ProtocolError, SourceFailed
-from ullage.tool import (
-    Call,
-    Complete,
-    Contents,
-    Introduction,
-    PromptRequest,
-    Read,
-    Reply,
-)
+from ullage.tool import Call, Complete, Contents, Introduction, PromptRequest, Read, Reply
 from ullage.wire.supervise.health import Bounds
 from ullage.wire.supervise.host import Supervised
 from ullage.wire.upstream.rpc_peer import Unsent

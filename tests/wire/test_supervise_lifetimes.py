@@ -11,11 +11,7 @@ import pytest
 from fake_servers import QUICK, FakeServers, call, forever, host, nothing, refuse, server, settle, until
 
 from ullage.errors import ProtocolError, SourceFailed, Unavailable
-from ullage.tool import (
-    Call,
-    Change,
-    Reply,
-)
+from ullage.tool import Call, Change, Reply
 from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host, Supervised
 from ullage.wire.upstream.rpc_peer import Unsent

@@ -24,8 +24,7 @@ from ullage.messages import Message, Text, Thinking, ToolCall
 from ullage.models import Usage
 from ullage.tool import ANONYMOUS, Caller, JsonObject
 
-from .function_tools import ToolsGiven, as_sources
-from .tool_calls import (
+from .tools import (
     Called,
     Calls,
     ContextStatus,
@@ -37,7 +36,9 @@ from .tool_calls import (
     Offering,
     Said,
     Thought,
+    ToolsGiven,
     Used,
+    as_sources,
     cut_off,
     find_unanswered_calls,
     make_sendable,

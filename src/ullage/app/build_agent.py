@@ -12,8 +12,7 @@ from ullage.context import OptionsGiven, Session
 from ullage.messages import Format, Message
 
 from .build_context import Context, SummarizerGiven
-from .build_delegate import open_delegate_and_ledger, with_model
-from .model_summarizer import DelegateSummarizer
+from .build_delegate import DelegateSummarizer, open_delegate_and_ledger, with_model
 
 __all__ = ["run_agent"]
 

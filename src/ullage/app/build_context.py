@@ -157,7 +157,7 @@ def _summarizer_for_name(given: SummarizerGiven, caller: Caller | None) -> Summa
     """
     if not isinstance(given, str) or not given.strip():
         return given
-    from .model_summarizer import NamedSummarizer
+    from .build_delegate import NamedSummarizer
 
     return NamedSummarizer(given, caller or ANONYMOUS)
 

@@ -2,14 +2,18 @@
 
 This module imports everything that is needed to call models, so it is imported late, where calls are possible.
 
-The default policy uses current models of the providers whose keys are set: a small model for most prompts, a better one
-for the rest, and the same pair of the other providers as fallbacks. The rules are those of the contracts: Portuguese
-and longer prompts go to the better model.
+The default policy uses current models of the providers whose keys are set: a small model for most prompts, a better
+one for the rest, and the same pair of the other providers as fallbacks. The rules are those of the contracts:
+Portuguese and longer prompts go to the better model.
 
 The ledger gets one entry for each attempt, since each attempt may use another model. An entry has the attempt's tokens
 and cost, never the prompt or the answer.
 
 Delegated calls can read files from the user's folders, and earlier answers from the vault.
+
+`DelegateSummarizer` calls a model of the user's settings. A summary is requested like any other delegated call, with
+the same budgets, fallbacks and ledger entries. The context writes the prompt and decides whether the summary is
+acceptable.
 """
 
 import json
@@ -27,11 +31,24 @@ import anyio
 import anyio.to_thread
 import httpx2
 
-from ullage.config import Flags, ProviderSettings, Settings, load
+from ullage.config import (
+    Flags,
+    ProviderSettings,
+    Settings,
+    is_provider_on,
+    key_variables,
+    load,
+    provider_key,
+    providers_on,
+    why_providers_off,
+)
+from ullage.context import SummaryAnswer, SummaryRequest
 from ullage.delegate import (
     Alert,
     Anthropic,
+    Ask,
     Attempt,
+    Candidate,
     Ceiling,
     Ceilings,
     Conversation,
@@ -46,6 +63,7 @@ from ullage.delegate import (
     Policy,
     Provider,
     Purse,
+    RouteRequest,
     Scope,
     StoredPurse,
     Telemetry,
@@ -54,27 +72,29 @@ from ullage.delegate import (
     UsageExport,
     Wire,
     read_policy,
+    route,
 )
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownHandle
 from ullage.gateway import Vault
 from ullage.ledger import KEEP_DAYS, AuditEvent, Entry, ModelUse, Recorder, Recording, Unrecorded
-from ullage.messages import Format, Media, read_message, write_messages
+from ullage.messages import Format, Media, Message, Text, read_message, write_messages
 from ullage.store import Database
-from ullage.tokens import Method
-from ullage.tool import Caller, Json
+from ullage.tokens import Method, patiently, unheard
+from ullage.tool import ANONYMOUS, Caller, Json
 
 from .count_text import meter
 from .open_store import open_store
-from .provider_keys import is_on, key_of, key_variables, names_on, reasons_off
 
 if TYPE_CHECKING:
     from ullage.retrieve import FileRoots
 
 __all__ = [
     "MODELS",
+    "DelegateSummarizer",
     "FilesOfRoots",
     "KeptAnswers",
     "Ledgering",
+    "NamedSummarizer",
     "build",
     "default_policy",
     "open_delegate",
@@ -274,7 +294,7 @@ def build(
         models=meter().models,
         meter=meter(),
         providers=_providers_of(settings, environment),
-        off=reasons_off(settings, environment),
+        off=why_providers_off(settings, environment),
         cut=settings.delegate.cut,
         client=client,
         purse=purse or Unlimited(),
@@ -290,7 +310,7 @@ def rebuild_delegate(
         delegate,
         policy=_policy_of(settings, environment),
         providers=_providers_of(settings, environment),
-        off=reasons_off(settings, environment),
+        off=why_providers_off(settings, environment),
         cut=settings.delegate.cut,
         observers=tuple(_observers(settings, recorder)),
     )
@@ -299,7 +319,7 @@ def rebuild_delegate(
 def _policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
     if settings.delegate.policy is not None:
         return settings.delegate.policy
-    present = names_on(settings, environment)
+    present = providers_on(settings, environment)
     if not present:
         raise BadConfiguration(
             "there is no model to ask: no provider has a key, and no policy names another",
@@ -310,13 +330,13 @@ def _policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
 
 def policy_shown(settings: Settings, environment: Mapping[str, str]) -> Policy:
     """Return the policy for display; with no key set, the policy that would apply if every provider's key were."""
-    has_none = settings.delegate.policy is None and not names_on(settings, environment)
+    has_none = settings.delegate.policy is None and not providers_on(settings, environment)
     return default_policy(tuple(MODELS)) if has_none else _policy_of(settings, environment)
 
 
 def _providers_of(settings: Settings, environment: Mapping[str, str]) -> dict[str, Provider]:
     """Return the providers that can be called."""
-    return {one.name: _provider(one, environment) for one in settings.providers if is_on(one, environment)}
+    return {one.name: _provider(one, environment) for one in settings.providers if is_provider_on(one, environment)}
 
 
 def _provider(settings: ProviderSettings, environment: Mapping[str, str]) -> Provider:
@@ -326,7 +346,7 @@ def _provider(settings: ProviderSettings, environment: Mapping[str, str]) -> Pro
         name=settings.name,
         wire=_WIRES[settings.kind],
         base_url=settings.base_url,
-        key=key_of(settings, environment),
+        key=provider_key(settings, environment),
         headers=dict(settings.headers),
         timeouts=Timeouts(**{name: seconds for name, seconds in given.items() if seconds is not None}),
         host=settings.host,
@@ -438,3 +458,75 @@ def _entry_of(delegate: Delegate, model: str) -> ModelEntry:
         suggestion="name the provider too, as in `openai:gpt-4o`, and set its key",
         options=(*delegate.policy.aliases, *delegate.providers),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSummarizer:
+    """A summarizer for a model's name.
+
+    The settings of the working directory, with their keys and budgets, are read for each summary: compactions are rare,
+    and nothing stays open between them.
+    """
+
+    model: str
+    """An alias or id of the policy, or any model of a provider whose key is set, as `openai:gpt-4o` or `gpt-4o`."""
+    caller: Caller = ANONYMOUS
+
+    @property
+    def window(self) -> int | None:
+        window = meter().models.window(self.model.rpartition(":")[2])
+        return window.tokens if window.resolved else None
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        async with open_delegate() as opened:
+            delegate, entry = with_model(opened, self.model)
+            return await DelegateSummarizer(delegate=delegate, model=entry.id, caller=self.caller).summarize(request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegateSummarizer:
+    delegate: Delegate
+    model: str | None = None
+    """An alias or a model's id; None for the policy's default."""
+    caller: Caller = ANONYMOUS
+
+    @property
+    def window(self) -> int | None:
+        """Context window in tokens of the model that is called first."""
+        return self._first.window
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        outcome = await self.delegate.run(
+            Ask(
+                messages=(
+                    Message(role="system", parts=(Text(request.instructions),)),
+                    Message(role="user", parts=(Text(request.text),)),
+                ),
+                force_model=self.model,
+                max_output_tokens=request.max_tokens,
+                caller=self.caller,
+                tool="summary",
+                prompt_tokens=await self._weigh(request),
+            )
+        )
+        cost = outcome.cost
+        dollars = None if cost is None or cost.total is None or cost.currency != "USD" else str(cost.total)
+        return SummaryAnswer(
+            text=outcome.completion.text,
+            complete=outcome.completion.finish != "length",
+            refused=outcome.completion.finish == "refusal",
+            cost=dollars,
+        )
+
+    @property
+    def _first(self) -> Candidate:
+        asked = RouteRequest(prompt_tokens=0, force_model=self.model)
+        return route(asked, self.delegate.policy, self.delegate.models).candidates[0]
+
+    async def _weigh(self, request: SummaryRequest) -> int:
+        """Return the middle of the request's token band: the caller has left room in the window for the rest of the
+        band."""
+        meter, model = self.delegate.meter, self._first.entry.model
+        name = model if meter.models.get(model) is not None else unheard(model)
+        texts = [await patiently(meter.steps(text, name)) for text in (request.instructions, request.text)]
+        return sum(count.tokens for count in texts)

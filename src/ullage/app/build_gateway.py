@@ -80,9 +80,12 @@ from ullage.tracing import Tracer
 from ullage.wire import Health, Host, Identity, Profile
 
 from .build_sources import (
+    DELEGATED,
     QUIET,
     RETRIEVED,
     Databases,
+    Delegating,
+    Handing,
     HeldTables,
     LateDatabase,
     Retrieving,
@@ -92,7 +95,6 @@ from .build_sources import (
     run_guarded,
 )
 from .count_text import counting_in_worker, meter, write_request_texts
-from .delegate_sources import DELEGATED, Delegating, Handing
 from .open_store import DefinitionReport, open_store, places_of, report_definitions, tell_of_withheld_variables
 
 __all__ = [

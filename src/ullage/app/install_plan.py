@@ -2,30 +2,44 @@
 
 `plan_install` compares a program's configuration with the user's own `ullage.toml` and returns the edits of both files,
 with a reason for every server that stays where it is. `plan_uninstall` returns the edits of the user's file that remove
-the program's group again. `find_doubled` finds servers that a program still lists beside Ullage. Nothing is read or
-written here.
+the program's group again. `find_doubled` finds servers that a program still lists beside Ullage. Plans read and write
+nothing; the last functions find the user's files and apply a plan for `install`, `uninstall` and `scan`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Literal, cast
 
+from ullage import __version__
 from ullage.clients.configs import (
     PROGRAMS,
     ClientConfig,
     ConfigFile,
     Edit,
+    EditRefused,
+    FileChanged,
     KeyPath,
     Program,
     Put,
     Remove,
     ServerEntry,
     ToolRules,
+    UndoFolder,
+    current_surroundings,
+    find_program,
+    parse_config,
+    read_bytes,
+    read_client,
     value_at,
 )
-from ullage.config import server_fault
+from ullage.config import Places, server_fault
+from ullage.errors import BadConfiguration, InvalidArguments, Unavailable
 from ullage.gateway import Server
 
 __all__ = [
@@ -36,13 +50,19 @@ __all__ = [
     "ServeFlags",
     "Staying",
     "StayingKind",
+    "changing_files",
+    "chosen_client",
     "find_doubled",
     "is_ullage",
+    "own_settings",
     "plan_install",
     "plan_uninstall",
+    "program_of",
     "serve_flags",
     "server_table",
+    "ullage_command",
     "ullage_entry",
+    "undo_folder",
 ]
 
 OWN_NAME = "ullage"
@@ -464,3 +484,75 @@ def _servers_table(file: ConfigFile) -> KeyPath:
 
 def _table(value: object) -> Mapping[str, object]:
     return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
+
+
+def program_of(name: str) -> Program:
+    """Return the program of that name.
+
+    Raises:
+        InvalidArguments: There is none.
+    """
+    found = find_program(name)
+    if found is None:
+        raise InvalidArguments(
+            f"no program is called `{name}`", suggestion="name one of these", options=tuple(PROGRAMS)
+        )
+    return found
+
+
+def chosen_client(name: str) -> ClientConfig:
+    """Return the configuration of a program, as seen from the working folder."""
+    return read_client(program_of(name), current_surroundings())
+
+
+def undo_folder(places: Places) -> UndoFolder:
+    """Return the folder with the records of changes to other programs' files."""
+    return UndoFolder((places.state or places.data / "state") / "installs")
+
+
+def own_settings(places: Places) -> tuple[bytes | None, dict[str, object]]:
+    """Return the user's `ullage.toml`, as bytes and parsed.
+
+    Raises:
+        BadConfiguration: The file cannot be read.
+    """
+    path = str(places.user_file)
+    try:
+        content = read_bytes(path)
+        document = parse_config(content or b"", ConfigFile(path=path, scope="user", format="toml"))
+    except (OSError, ValueError) as error:
+        raise BadConfiguration(
+            f"`{path}` {error}", suggestion="mend the file first; `ullage doctor` says more"
+        ) from error
+    return content, document
+
+
+def ullage_command() -> tuple[str, ...]:
+    """Return the words that start this Ullage from anywhere: graphical programs do not have a shell's search path."""
+    beside = Path(sys.executable).with_name("ullage.exe" if sys.platform == "win32" else "ullage")
+    uvx = shutil.which("uvx")
+    is_passing = any(part in ("archive-v0", "builds-v0") for part in beside.parts)
+    if is_passing and uvx is not None:
+        # Run by `uvx` from its cache, which may be cleaned up later.
+        return str(Path(uvx).absolute()), f"ullage@{__version__}"
+    if beside.is_file():
+        return (str(beside),)
+    return sys.executable, "-m", "ullage"
+
+
+@contextmanager
+def changing_files() -> Generator[None]:
+    """Convert errors of file operations to errors for display."""
+    try:
+        yield
+    except FileChanged as error:
+        raise Unavailable(str(error), suggestion="nothing was changed; run this again") from error
+    except EditRefused as error:
+        raise BadConfiguration(
+            str(error), suggestion="nothing was changed; mend the file, or edit it by hand"
+        ) from error
+    except OSError as error:
+        where = f"`{error.filename}` " if error.filename else ""
+        raise Unavailable(
+            f"{where}cannot be written: {error.strerror or error}", suggestion="nothing was changed"
+        ) from error

@@ -259,7 +259,7 @@ async def _plan_with_summarizer(found: Found, options: Options, arguments: argpa
     if arguments.summarizer is None:
         return await plan_compaction(found, options, arguments.model)
     # Imported late, so that a run without a model does not wait for it.
-    from .model_arguments import open_summarizer
+    from .run import open_summarizer
 
     async with open_summarizer(arguments.summarizer, arguments.config) as summarizer:
         return await plan_compaction(found, options, arguments.model, summarizer=summarizer)

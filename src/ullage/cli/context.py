@@ -17,8 +17,7 @@ from ullage.errors import UnreadableFile
 from ullage.tool import Json
 
 from .input_files import STDIN
-from .output import bold, columns, dim, emit, emit_json, how_many, paint_text, say, yellow
-from .progress import Progress
+from .output import Progress, bold, columns, dim, emit, emit_json, how_many, paint_text, say, yellow
 from .session_stats import (
     Figures,
     Found,

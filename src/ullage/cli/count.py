@@ -19,8 +19,7 @@ from ullage.tool import Json
 
 from .input_files import STDIN, Found, find_files, is_folder, is_watched_input, read_standard_input, read_text, size_of
 from .models import price_json, retirement_note
-from .output import bold, columns, complain, dim, emit, emit_json, plain, width_of
-from .progress import Progress
+from .output import Progress, bold, columns, complain, dim, emit, emit_json, plain, width_of
 
 __all__ = ["arguments", "run"]
 

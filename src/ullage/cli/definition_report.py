@@ -1,35 +1,54 @@
-"""Changed definitions of servers, as `ullage trust`, `ullage doctor` and `ullage tools` show them.
+"""A server's tools as `trust`, `doctor`, `tools` and `find` show them: changes, flags, and tokens of visible tools.
 
-Everything a server wrote is printed with control, bidirectional and invisible characters spelled out.
+Everything a server wrote is printed with control, bidirectional and invisible characters spelled out. All verbs count
+with these functions, so that their figures agree.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
+from ullage.app.build_gateway import Gateway, tokens_of
 from ullage.app.open_store import DefinitionReport, open_definitions
 from ullage.config import Settings
 from ullage.errors import UnknownTool
-from ullage.gateway import DefinitionChange, Server, changed_parts, difference_lines, tool_of, trust_command
-from ullage.gateway.poison import Flag, find_flags, flag_json, flag_line
+from ullage.gateway import (
+    DefinitionChange,
+    Entry,
+    Rules,
+    Server,
+    View,
+    changed_parts,
+    difference_lines,
+    tool_of,
+    trust_command,
+)
+from ullage.sql import ORIGINAL_NAMES
 from ullage.tool import JsonObject, Tool
 
-from ..app.build_gateway import Gateway
 from .output import bold, dim, emit, green, how_many, red, yellow
 
+if TYPE_CHECKING:
+    from ullage.gateway.poison import Flag
+
 __all__ = [
-    "Flag",
     "accept_definitions",
+    "entries_of",
     "find_change_flags",
     "find_server_flags",
-    "flag_json",
-    "flag_line",
+    "find_unmatched_patterns",
+    "kept_back",
     "report_lines",
     "visible",
     "withheld_lines",
+    "without_ullage",
 ]
 
 
-def find_change_flags(change: DefinitionChange) -> tuple[Flag, ...]:
+def find_change_flags(change: DefinitionChange) -> "tuple[Flag, ...]":
     """Return flags on a changed definition as the server offers it now, before the user accepts it."""
+    from ullage.gateway.poison import find_flags
+
     if change.kind == "tool":
         return find_flags(change.server, [tool_of(change.offered)])
     if change.kind == "prompt":
@@ -39,13 +58,15 @@ def find_change_flags(change: DefinitionChange) -> tuple[Flag, ...]:
 
 def find_server_flags(
     gateway: Gateway, prompts: Mapping[str, Sequence[JsonObject]] | None = None
-) -> dict[str, tuple[Flag, ...]]:
+) -> "dict[str, tuple[Flag, ...]]":
     """Return flags by server, for every enabled server whose tools are known. Starts none.
 
     Args:
         gateway: Its servers are compared with one another, because one may shadow another's tools.
         prompts: Definitions of prompts by server, if they were requested.
     """
+    from ullage.gateway.poison import find_flags
+
     known: dict[str, Sequence[Tool]] = {}
     for server in gateway.settings.servers:
         listing = None if server.disabled else gateway.kept(server.name).peek()
@@ -90,6 +111,8 @@ def withheld_lines(changes: Iterable[DefinitionChange]) -> list[str]:
 
 def _flag_lines(change: DefinitionChange) -> list[str]:
     """Return the parts of the offered definition that try to influence the model."""
+    from ullage.gateway.poison import flag_line
+
     return [f"  {yellow('flag')}  {visible(flag_line(flag))}" for flag in find_change_flags(change)]
 
 
@@ -161,3 +184,45 @@ def report_lines(server: str, report: DefinitionReport) -> list[str]:
             "`definition_changes` says"
         )
     return lines
+
+
+_RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "only")
+
+
+def entries_of(view: View, server: str) -> list[Entry]:
+    return [entry for entry in view.entries if entry.server == server]
+
+
+def without_ullage(view: View) -> int:
+    """Return the tokens of definitions that a request would carry without Ullage."""
+    return sum(tokens_of(entry) for entry in view.entries if not entry.member.own)
+
+
+def kept_back(view: View, server: str) -> str:
+    """Return how many tools of a server cannot be found, and why."""
+    hidden = [entry for entry in view.hidden if not _is_second_name(entry)]
+    parts = {
+        "denied": view.withheld,
+        "hidden": hidden,
+        "only as tasks": view.uncallable,
+        "withheld, changed": view.changed,
+    }
+    counts = {word: sum(entry.server == server for entry in entries) for word, entries in parts.items()}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def _is_second_name(entry: Entry) -> bool:
+    """Return whether the entry is an older name of a database's tool; leaving such names out of a list withholds
+    nothing."""
+    return entry.member.own and entry.original in ORIGINAL_NAMES
+
+
+def find_unmatched_patterns(rules: Rules, tools: Iterable[str]) -> list[str]:
+    """Return sentences about the patterns that match no tool of a server: a name may be misspelled or obsolete."""
+    names = tuple(tools)
+    return [
+        f"`{key}` has `{pattern}`, and no tool is called so"
+        for key in _RULES
+        for pattern in getattr(rules, key) or ()
+        if not any(fnmatchcase(name, pattern) for name in names)
+    ]

@@ -14,24 +14,44 @@ from typing import cast
 
 import anyio
 
-from ullage.app.build_gateway import Gateway
+from ullage.app.build_gateway import Gateway, tokens_of
 from ullage.app.open_store import DefinitionReport
-from ullage.app.provider_keys import is_on, key_variables, names_on, off
-from ullage.cli.definition_report import Flag, find_server_flags, flag_json, flag_line
-from ullage.config import Folders, Issue, Loaded, ProviderSettings, Settings
+from ullage.config import (
+    Folders,
+    Issue,
+    Loaded,
+    ProviderSettings,
+    Settings,
+    is_provider_on,
+    key_variables,
+    providers_off,
+    providers_on,
+)
 from ullage.errors import SignInNeeded, StoreFailed, UllageError
 from ullage.gateway import Server, View
+from ullage.gateway.poison import Flag, flag_json, flag_line
 from ullage.search import load_encoder, load_table
 from ullage.sql import DIALECTS, DatabaseSettings, dialect_of
 from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
 
-from .definition_report import report_lines
+from .definition_report import entries_of, find_server_flags, find_unmatched_patterns, kept_back, report_lines
 from .load_settings import add_flags, check, choose_servers, examine_settings, offered, situation_of, with_gateway
-from .output import NO_SERVERS, bold, dim, emit, emit_json, emit_wrapped, green, how_many, red, without_name, yellow
-from .progress import show_waiting
+from .output import (
+    NO_SERVERS,
+    bold,
+    dim,
+    emit,
+    emit_json,
+    emit_wrapped,
+    green,
+    how_many,
+    red,
+    show_waiting,
+    without_name,
+    yellow,
+)
 from .status import doubled_lines, read_installed
-from .tool_weights import entries_of, find_unmatched_patterns, kept_back, tokens_of
 
 __all__ = [
     "FoundDatabase",
@@ -135,15 +155,15 @@ def delegate_lines(settings: Settings, environment: Mapping[str, str]) -> list[s
     """Return lines about delegation; none if it is not configured."""
     if not settings.delegate.is_wanted:
         return []
-    present, policy = names_on(settings, environment), settings.delegate.policy
+    present, policy = providers_on(settings, environment), settings.delegate.policy
     models = "models of our own choice" if policy is None else how_many(len(policy.models), "model")
     head = f"{green('well')}: {models}, asked of {', '.join(present)}" if present else "off: no model can be asked"
-    sentences = [*off(settings, environment), *_to_set(settings, is_on=bool(present))]
+    sentences = [*providers_off(settings, environment), *_to_set(settings, is_on=bool(present))]
     return [f"{bold('delegate')}  {head}", *(f"  {dim('note')}  {one}" for one in sentences)]
 
 
 def _to_set(settings: Settings, *, is_on: bool) -> list[str]:
-    """Return what to set. Without a policy any key is sufficient; with one, `off` names the keys it needs."""
+    """Return what to set. Without a policy any key is sufficient; with one, `providers_off` names the keys it needs."""
     if is_on or settings.delegate.policy is not None:
         return []
     return [f"set {' or '.join(key_variables(settings))}, or write a policy: see docs/delegate.md"]
@@ -154,7 +174,7 @@ def delegate_json(settings: Settings, environment: Mapping[str, str]) -> dict[st
         "wanted": settings.delegate.is_wanted,
         "models": [] if settings.delegate.policy is None else list(settings.delegate.policy.models),
         "providers": [_provider_json(one, environment) for one in settings.providers],
-        "notes": list(off(settings, environment)),
+        "notes": list(providers_off(settings, environment)),
     }
 
 
@@ -164,7 +184,7 @@ def _provider_json(provider: ProviderSettings, environment: Mapping[str, str]) -
         "name": provider.name,
         "kind": provider.kind,
         "key_env": provider.key_env,
-        "on": is_on(provider, environment),
+        "on": is_provider_on(provider, environment),
         "from": provider.came_from,
     }
 
@@ -407,7 +427,7 @@ def _all_well(seen: _Seen, *, is_started: bool) -> str:
     settings = seen.loaded.settings
     if not is_started and not seen.databases and not seen.folders and not settings.delegate.is_wanted:
         return NO_SERVERS if not seen.found else "Every server is disabled."
-    if settings.delegate.is_wanted and not names_on(settings, os.environ):
+    if settings.delegate.is_wanted and not providers_on(settings, os.environ):
         return "Everything else works; no model can be asked because no provider has a key."
     flags = sum(len(one.flags) for one in seen.found)
     return f"All servers answered; review {how_many(flags, 'flag')}." if flags else "Everything works."

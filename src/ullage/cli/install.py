@@ -43,22 +43,9 @@ from ullage.config import Places
 from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.tool import Json
 
-from .installed_clients import changing_files, chosen_client, own_settings, ullage_command, undo_folder
+from ..app.install_plan import changing_files, chosen_client, own_settings, ullage_command, undo_folder
 from .load_settings import can_be_asked, examine_settings, situation_of, with_gateway
-from .output import (
-    bold,
-    cut,
-    dim,
-    emit,
-    emit_json,
-    green,
-    how_many,
-    plain,
-    say,
-    screen,
-    short_path,
-    yellow,
-)
+from .output import bold, cut, dim, emit, emit_json, green, how_many, plain, say, screen, short_path, yellow
 from .scan import plan_for, review_command, scan_clients, short_reason
 
 __all__ = ["arguments", "run"]

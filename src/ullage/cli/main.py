@@ -102,7 +102,7 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
 
 
 def _show_overview(arguments: argparse.Namespace) -> int:
-    from .overview import show_overview
+    from .scan import show_overview
 
     return show_overview(as_json=arguments.json)
 

@@ -20,8 +20,7 @@ import httpx2
 
 from ullage.app import meter
 from ullage.app.build_delegate import build, policy_shown
-from ullage.app.provider_keys import names_on
-from ullage.config import Issue, Loaded, Settings
+from ullage.config import Issue, Loaded, Settings, providers_on
 from ullage.delegate import (
     Ask,
     Candidate,
@@ -41,8 +40,8 @@ from ullage.tool import Json
 
 from .input_files import read_text
 from .load_settings import add_flags, read, say
-from .model_arguments import add_request, ask_of, prompt_of
 from .output import bold, columns, dim, emit, emit_json, how_many
+from .run import add_request, ask_of, prompt_of
 
 __all__ = ["arguments", "print_evaluation", "read_cases", "run"]
 
@@ -215,7 +214,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _route(settings: Settings, ask: Ask, *, as_json: bool) -> int:
     route, tokens = anyio.run(partial(_plan, settings, ask))
-    present = names_on(settings, os.environ)
+    present = providers_on(settings, os.environ)
     if as_json:
         emit_json(
             {

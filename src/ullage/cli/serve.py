@@ -22,17 +22,16 @@ import anyio
 from ullage import __version__
 from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.app.fill_start_cache import StartAnswers
-from ullage.app.provider_keys import names_on
 from ullage.client_command import read_client_rules
-from ullage.config import Loaded, Places, Settings, read_tokens
+from ullage.config import Loaded, Places, Settings, providers_on, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.handover import Handover
 from ullage.ledger import Recorder
 from ullage.options import SAMPLE, DatabaseSettings
-from ullage.processes import collect_garbage
+from ullage.process_memory import collect_garbage
 from ullage.start_session import StartSession, claim_input, claim_output, era_asked_in
 from ullage.tool import Era
-from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
+from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_stdio
 
 from .input_files import is_watched_input
 from .load_settings import add_flags, examine_settings, log_to_stderr, read, say, show_telemetry, situation_of
@@ -263,6 +262,7 @@ async def _http(
 ) -> None:
     from ullage.app.build_dashboard import announce_server, build_dashboard
     from ullage.web import AccessLog, Metrics, open_telemetry, operations_pages
+    from ullage.wire import serve_http
 
     bound, address = place
     metrics = Metrics()
@@ -346,7 +346,7 @@ def _behind(loaded: Loaded) -> list[str]:
 
 
 def _list_delegate_models(settings: Settings) -> tuple[str, ...]:
-    return names_on(settings, os.environ) if settings.delegate.is_wanted else ()
+    return providers_on(settings, os.environ) if settings.delegate.is_wanted else ()
 
 
 def _to_be_asked(database: DatabaseSettings | None) -> list[str]:

@@ -16,18 +16,7 @@ from ullage.config import Places
 from ullage.gateway import Server
 from ullage.tool import Json
 
-from .output import (
-    bold,
-    dim,
-    emit,
-    emit_json,
-    green,
-    how_many,
-    plain,
-    screen,
-    short_path,
-    yellow,
-)
+from .output import bold, dim, emit, emit_json, green, how_many, plain, screen, short_path, yellow
 
 __all__ = ["arguments", "doubled_lines", "read_installed", "run"]
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import anyio
 
-from ullage.app.build_gateway import OWN, Gateway
+from ullage.app.build_gateway import OWN, Gateway, tokens_of, weigh
 from ullage.app.open_store import DefinitionReport
-from ullage.cli.definition_report import Flag, find_server_flags, flag_json, flag_line
 from ullage.config import Loaded
 from ullage.errors import UllageError
 from ullage.gateway import Entry, View, definition_text
+from ullage.gateway.poison import Flag, flag_json, flag_line
 from ullage.tool import Json, Tool
 
-from .definition_report import report_lines
+from .definition_report import entries_of, find_server_flags, kept_back, report_lines, without_ullage
 from .load_settings import add_flags, choose_servers, read, say, situation_of, with_gateway
 from .output import (
     NO_SERVERS,
@@ -29,14 +29,13 @@ from .output import (
     emit_wrapped,
     fitted_columns,
     how_many,
+    show_waiting,
     waiting_or,
     without_name,
     yellow,
 )
-from .progress import show_waiting
 from .scan import plan_for
 from .status import doubled_lines, read_installed
-from .tool_weights import entries_of, kept_back, tokens_of, weigh, without_ullage
 
 __all__ = ["arguments", "run"]
 

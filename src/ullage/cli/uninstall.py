@@ -27,12 +27,8 @@ from ullage.config import Places
 from ullage.errors import UnknownResource
 from ullage.tool import Json
 
-from .installed_clients import changing_files, program_of, undo_folder
-from .output import (
-    emit,
-    emit_json,
-    short_path,
-)
+from ..app.install_plan import changing_files, program_of, undo_folder
+from .output import emit, emit_json, short_path
 
 __all__ = ["arguments", "run"]
 

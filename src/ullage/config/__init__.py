@@ -18,6 +18,12 @@ from .settings import (
     Telemetry,
     Timing,
     Token,
+    is_provider_on,
+    key_variables,
+    provider_key,
+    providers_off,
+    providers_on,
+    why_providers_off,
 )
 from .ullage_toml import server_fault
 
@@ -50,11 +56,17 @@ __all__ = [
     "approve_command",
     "examine",
     "is_approved",
+    "is_provider_on",
     "is_secret_name",
+    "key_variables",
     "load",
     "masked_url",
+    "provider_key",
+    "providers_off",
+    "providers_on",
     "read_tokens",
     "review",
     "server_fault",
     "watch",
+    "why_providers_off",
 ]

@@ -33,6 +33,12 @@ __all__ = [
     "Timing",
     "Token",
     "WireKind",
+    "is_provider_on",
+    "key_variables",
+    "provider_key",
+    "providers_off",
+    "providers_on",
+    "why_providers_off",
 ]
 
 WireKind = Literal["openai", "openai-chat", "anthropic", "google", "compatible"]
@@ -335,3 +341,49 @@ class Settings:
                 chosen.underscore_names if profile.underscore_names is None else profile.underscore_names
             ),
         )
+
+
+def provider_key(provider: ProviderSettings, environment: Mapping[str, str]) -> str | None:
+    """Return the provider's key; None where it needs none, or has none."""
+    return environment.get(provider.key_env or "", "").strip() or None
+
+
+def is_provider_on(provider: ProviderSettings, environment: Mapping[str, str]) -> bool:
+    key = provider_key(provider, environment)
+    return provider.key_env is None or (key is not None and (key.isascii() and key.isprintable() and " " not in key))
+
+
+def providers_on(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the providers that can be called for a model of the policy; without a policy, for the default models."""
+    policy = settings.delegate.policy
+    wanted = BUILT_IN.keys() if policy is None else {one.provider for one in policy.models.values()}
+    return tuple(one.name for one in settings.providers if one.name in wanted and is_provider_on(one, environment))
+
+
+def providers_off(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a sentence for each provider that the policy uses and that cannot be called."""
+    return tuple(f"provider `{name}` is off: {why}" for name, why in why_providers_off(settings, environment).items())
+
+
+def why_providers_off(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return by provider why it cannot be called."""
+    policy = settings.delegate.policy
+    wanted = dict.fromkeys(one.provider for one in policy.models.values()) if policy else ()
+    known = {one.name: one for one in settings.providers}
+    said = [(name, _why_provider_off(known.get(name), environment)) for name in wanted]
+    return {name: why for name, why in said if why is not None}
+
+
+def key_variables(settings: Settings) -> tuple[str, ...]:
+    """Return the variables of which one must be set for the default models."""
+    return tuple(one.key_env for one in settings.providers if one.name in BUILT_IN and one.key_env)
+
+
+def _why_provider_off(provider: ProviderSettings | None, environment: Mapping[str, str]) -> str | None:
+    if provider is None:
+        return "the policy names it, and it is not configured"
+    if is_provider_on(provider, environment):
+        return None
+    if provider_key(provider, environment) is None:
+        return f"`{provider.key_env}` is not set"
+    return f"what `{provider.key_env}` holds is no key"

@@ -8,8 +8,15 @@ from ullage.options import Access, DefinitionChanges, Rules, Server, Transport
 from .tool_source import definition, failed
 
 if TYPE_CHECKING:
+    from .accepted_definitions import (
+        Baseline,
+        Baselines,
+        DefinitionChange,
+        changed_parts,
+        difference_lines,
+        trust_command,
+    )
     from .access_rules import Guarded
-    from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
     from .call_cache import Cached
     from .catalog import Catalogue, Kept, StoredForms, StoredShapes, StoredUses, StoredVectors
     from .find import (
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
         Surroundings,
         TokenMetrics,
     )
+    from .fingerprint import Places
     from .merge import Entry, Member, Merge, Missing, View
     from .reply_metadata import ASSUMED, META, Metered, OpenCalls, Reference, References, shutting_down
     from .results import READ, Budgeted, ResultReader, ResultRules, ServerResults, ShapeMemory, Vault
@@ -36,13 +44,13 @@ else:
         __name__,
         {
             "ASSUMED": "reply_metadata",
-            "Baseline": "baseline",
-            "Baselines": "baseline",
+            "Baseline": "accepted_definitions",
+            "Baselines": "accepted_definitions",
             "Budgeted": "results",
             "Cached": "call_cache",
             "Catalogue": "catalog",
             "Decision": "find",
-            "DefinitionChange": "baseline",
+            "DefinitionChange": "accepted_definitions",
             "EDITION": "find",
             "Embedders": "find",
             "Entry": "merge",
@@ -61,7 +69,7 @@ else:
             "Missing": "merge",
             "NAMES": "find",
             "OpenCalls": "reply_metadata",
-            "Places": "baseline",
+            "Places": "fingerprint",
             "READ": "results",
             "Reference": "reply_metadata",
             "References": "reply_metadata",
@@ -78,15 +86,15 @@ else:
             "ShapeMemory": "results",
             "Vault": "results",
             "View": "merge",
-            "changed_parts": "baseline",
+            "changed_parts": "accepted_definitions",
             "definition_hash": "tool_source",
             "definition_text": "tool_source",
-            "difference_lines": "baseline",
+            "difference_lines": "accepted_definitions",
             "one_line": "slim",
             "shutting_down": "reply_metadata",
             "signature": "slim",
             "tool_of": "tool_source",
-            "trust_command": "baseline",
+            "trust_command": "accepted_definitions",
         },
     )
 

@@ -15,7 +15,6 @@ from typing import TypeVar, cast
 import anyio.to_thread
 
 from ullage.invisible_characters import escape_invisible, escape_json, has_invisible_in, map_strings, remove_invisible
-from ullage.json_size import is_larger
 from ullage.table import join_pieces
 from ullage.tokens import Steps, drain
 from ullage.tool import (
@@ -33,6 +32,7 @@ from ullage.tool import (
     Structured,
     Tell,
     Tool,
+    is_larger,
 )
 
 __all__ = [

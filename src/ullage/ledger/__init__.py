@@ -6,8 +6,8 @@ from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
     from .audit import AUDIT_KINDS, AuditEvent, AuditKind, log_audit, read_audit, store_audit, write_audit
-    from .entry import Entry, Kind, ModelUse
     from .ledger import (
+        KEEP_DAYS,
         Latency,
         Recorder,
         Recording,
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         read_entries,
         totals,
     )
-    from .prune import KEEP_DAYS
     from .report import GROUPS, Group, Line, Prices, Report, Saved, Spent, usage_report, used_tools
+    from .rows import Entry, Kind, ModelUse
 else:
     __getattr__ = import_on_use(
         __name__,
@@ -33,13 +33,13 @@ else:
             "read_audit": "audit",
             "store_audit": "audit",
             "write_audit": "audit",
-            "Entry": "entry",
+            "Entry": "rows",
             "Group": "report",
-            "KEEP_DAYS": "prune",
-            "Kind": "entry",
+            "KEEP_DAYS": "ledger",
+            "Kind": "rows",
             "Latency": "ledger",
             "Line": "report",
-            "ModelUse": "entry",
+            "ModelUse": "rows",
             "Prices": "report",
             "Recorder": "ledger",
             "Recording": "ledger",

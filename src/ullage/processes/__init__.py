@@ -1,8 +1,8 @@
 """Child processes: the watcher that ends them when Ullage is killed, and the search for all of their descendants.
-Also the memory and the user of this process."""
+Also the user of this process."""
 
-from .current_user import user_name
-from .memory import collect_garbage, release_free_memory
+import os
+
 from .sweep import Process, find_processes, is_running, read_processes, signal_processes
 from .watcher import ProcessWatcher, Registration, process_watcher
 
@@ -10,12 +10,24 @@ __all__ = [
     "Process",
     "ProcessWatcher",
     "Registration",
-    "collect_garbage",
     "find_processes",
     "is_running",
     "process_watcher",
     "read_processes",
-    "release_free_memory",
     "signal_processes",
     "user_name",
 ]
+
+
+def user_name() -> str:
+    """Return the operating system's user name of this process; a number where it has none, as in many containers."""
+    # Like `getpass.getuser`, whose import would add some milliseconds to every start.
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        if name := os.environ.get(variable):
+            return name
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError, OSError):
+        return str(os.getuid())

@@ -2,8 +2,7 @@
 
 from .folder_files import EXCLUDED, Bounds, FileRoots, Image, RetrieveSettings
 from .passages import PassageIndex
-from .retriever import FolderRetriever, Found, Passage, Place, Query, Retriever
-from .search_tool import META, PREFIX, TOOL, RetrieveSource
+from .retriever import META, PREFIX, TOOL, FolderRetriever, Found, Passage, Place, Query, Retriever, RetrieveSource
 
 __all__ = [
     "EXCLUDED",

@@ -21,9 +21,19 @@ if TYPE_CHECKING:
         unpacked,
     )
     from .load_embedder import load_encoder, load_table
-    from .search_index import HybridIndex, LexicalIndex
+    from .search_index import (
+        MOST_BONUS,
+        MOST_USES,
+        HybridIndex,
+        LexicalIndex,
+        Need,
+        Use,
+        Used,
+        Uses,
+        need_of,
+        restrained,
+    )
     from .text_terms import parts, terms
-    from .usage_memory import MOST_BONUS, MOST_USES, Need, Use, Used, Uses, need_of, restrained
 else:
     __getattr__ = import_on_use(
         __name__,
@@ -36,22 +46,22 @@ else:
             "HybridIndex": "search_index",
             "Index": "document",
             "LexicalIndex": "search_index",
-            "MOST_BONUS": "usage_memory",
-            "MOST_USES": "usage_memory",
+            "MOST_BONUS": "search_index",
+            "MOST_USES": "search_index",
             "Named": "document",
-            "Need": "usage_memory",
+            "Need": "search_index",
             "Reason": "document",
-            "Use": "usage_memory",
-            "Used": "usage_memory",
-            "Uses": "usage_memory",
+            "Use": "search_index",
+            "Used": "search_index",
+            "Uses": "search_index",
             "Why": "document",
             "document_of": "document",
             "load_encoder": "load_embedder",
             "load_table": "load_embedder",
-            "need_of": "usage_memory",
+            "need_of": "search_index",
             "packed": "document",
             "parts": "text_terms",
-            "restrained": "usage_memory",
+            "restrained": "search_index",
             "terms": "text_terms",
             "unpacked": "document",
         },

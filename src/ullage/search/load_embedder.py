@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ullage.errors import BadConfiguration
-from ullage.mapped_files import add_mapped_file
+from ullage.process_memory import add_mapped_file
 
 from .document import Embedder
 

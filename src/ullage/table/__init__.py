@@ -4,14 +4,27 @@ from typing import TYPE_CHECKING
 
 from ullage.lazy_imports import import_on_use
 
-from .fit_rows import fit
 from .json_scan import scan
+from .json_to_table import fit
 from .table_text import clean, decode, encode
 
 if TYPE_CHECKING:
-    from .fit_rows import Continued, Fitted, Footer, Weigh, WeighSteps, fit_steps, in_steps
     from .json_scan import Record, Scanned, decode_pieces, join_pieces, read_pieces, value_at
-    from .json_to_table import Found, Recoded, each_once, find_table, find_table_in, recode_steps
+    from .json_to_table import (
+        Continued,
+        Fitted,
+        Footer,
+        Found,
+        Recoded,
+        Weigh,
+        WeighSteps,
+        each_once,
+        find_table,
+        find_table_in,
+        fit_steps,
+        in_steps,
+        recode_steps,
+    )
     from .table_text import (
         ABSENT,
         Absent,
@@ -36,25 +49,25 @@ else:
             "Absent": "table_text",
             "Cell": "table_text",
             "Cleaned": "table_text",
-            "Continued": "fit_rows",
-            "Fitted": "fit_rows",
-            "Footer": "fit_rows",
+            "Continued": "json_to_table",
+            "Fitted": "json_to_table",
+            "Footer": "json_to_table",
             "Found": "json_to_table",
             "Path": "table_text",
             "Recoded": "json_to_table",
             "Record": "json_scan",
             "Row": "table_text",
             "Scanned": "json_scan",
-            "Weigh": "fit_rows",
-            "WeighSteps": "fit_rows",
+            "Weigh": "json_to_table",
+            "WeighSteps": "json_to_table",
             "clean_row": "table_text",
             "decode_pieces": "json_scan",
             "join_pieces": "json_scan",
             "each_once": "json_to_table",
             "find_table": "json_to_table",
             "find_table_in": "json_to_table",
-            "fit_steps": "fit_rows",
-            "in_steps": "fit_rows",
+            "fit_steps": "json_to_table",
+            "in_steps": "json_to_table",
             "read_pieces": "json_scan",
             "read_row": "table_text",
             "recode_steps": "json_to_table",

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
-    from .dashboard import CODES_PATH, Dashboard, GatewayFacts
+    from .dashboard import CODES_PATH, Dashboard, GatewayFacts, SignIns, Viewer
     from .operations import AccessLog, Metrics, operations_pages
     from .otlp_export import Exporter, Target, open_telemetry, targets_of
-    from .sign_in import SignIns, Viewer
     from .usage_figures import LoggedCompaction, LoggedSession, UsageFigures
 else:
     __getattr__ = import_on_use(
@@ -21,9 +20,9 @@ else:
             "LoggedCompaction": "usage_figures",
             "LoggedSession": "usage_figures",
             "Metrics": "operations",
-            "SignIns": "sign_in",
+            "SignIns": "dashboard",
             "UsageFigures": "usage_figures",
-            "Viewer": "sign_in",
+            "Viewer": "dashboard",
             "Exporter": "otlp_export",
             "Target": "otlp_export",
             "open_telemetry": "otlp_export",

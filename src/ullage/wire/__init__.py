@@ -1,5 +1,9 @@
 """The Model Context Protocol (MCP), server and client side."""
 
+from typing import TYPE_CHECKING
+
+from ullage.lazy_imports import import_on_use
+
 from .jsonrpc import HANDSHAKE_VERSIONS, MODERN_VERSIONS, encode_line
 from .serve import (
     TOKENS_VARIABLE,
@@ -11,14 +15,17 @@ from .serve import (
     Profiles,
     Shutdown,
     Tokens,
-    http_app,
     listen,
-    serve_http,
     serve_stdio,
     single,
 )
 from .supervise import Health, Host, Supervised
 from .upstream import ChildEnvironment, Upstream, WithheldVariables, open_upstream, redacted, secrets_of
+
+if TYPE_CHECKING:
+    from .serve import http_app, serve_http
+else:
+    __getattr__ = import_on_use(__name__, {"http_app": "serve", "serve_http": "serve"})
 
 __all__ = [
     "HANDSHAKE_VERSIONS",

@@ -30,9 +30,8 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio.to_thread
 
-from ullage.json_size import is_larger
 from ullage.table import decode_pieces, read_pieces
-from ullage.tool import Json
+from ullage.tool import Json, is_larger
 
 __all__ = [
     "CAPABILITIES_KEY",

@@ -11,8 +11,8 @@ import pytest
 
 from ullage.sql import Limits
 from ullage.sql.embedded import EmbeddedEngine
+from ullage.sql.embedded.embedded_engine import frame_message
 from ullage.sql.embedded.worker.worker_loop import serve
-from ullage.sql.embedded.worker_pool import frame_message
 
 Replies = list[dict[str, Any]]
 

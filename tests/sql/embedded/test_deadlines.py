@@ -13,7 +13,7 @@ import pytest
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import Limits, Question
 from ullage.sql.embedded import EmbeddedEngine
-from ullage.sql.embedded.worker_pool import Received, Workers, crash_error, frame_message
+from ullage.sql.embedded.embedded_engine import Received, Workers, crash_error, frame_message
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 
@@ -295,8 +295,8 @@ async def test_what_no_worker_says_is_not_believed(
     said.write_bytes(LIES[lie])
     program = tmp_path / "liar.py"
     program.write_text(f"import sys; sys.stdout.buffer.write(open({str(said)!r}, 'rb').read())", encoding="utf-8")
-    monkeypatch.setattr("ullage.sql.embedded.worker_pool._PROGRAM", program)
-    monkeypatch.setattr("ullage.sql.embedded.worker_pool._SLACK", 0)
+    monkeypatch.setattr("ullage.sql.embedded.embedded_engine._PROGRAM", program)
+    monkeypatch.setattr("ullage.sql.embedded.embedded_engine._SLACK", 0)
     with pytest.raises(SourceFailed, match="ended in the middle"):
         await sqlite.ask(question("SELECT 1", seconds=30))
 

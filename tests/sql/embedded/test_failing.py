@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.sql.embedded.worker_pool import Failed, failure, late
+from ullage.sql.embedded.embedded_engine import Failed, failure, late
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ullage.sql.embedded.worker import __main__ as program
-from ullage.sql.embedded.worker.confine import confine
 from ullage.sql.embedded.worker.sqlite_worker import failing_as_sqlite
+from ullage.sql.embedded.worker.worker_loop import confine
 from ullage.sql.embedded.worker.worker_protocol import Asked, Failure, Pipe, checks, occasion, query_of, travelling
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
@@ -332,12 +332,10 @@ def test_a_process_is_given_no_more_than_was_said(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
 def test_a_process_is_confined_in_memory_and_in_what_it_writes(tmp_path: Path):
     code = """
-import importlib.util, resource, sys
-spec = importlib.util.spec_from_file_location("confine", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-module.confine(memory=300_000_000, file_bytes=0)
-file = open(sys.argv[2], "wb", buffering=0)
+import resource, sys
+from ullage.sql.embedded.worker.worker_loop import confine
+confine(memory=300_000_000, file_bytes=0)
+file = open(sys.argv[1], "wb", buffering=0)
 try:
     file.write(b"x")
 except OSError as error:
@@ -349,7 +347,7 @@ except MemoryError:
 print(resource.getrlimit(resource.RLIMIT_CORE)[0])
 """
     run = subprocess.run(
-        [sys.executable, "-c", code, str(Path(program.__file__).parent / "confine.py"), str(tmp_path / "out")],
+        [sys.executable, "-c", code, str(tmp_path / "out")],
         capture_output=True,
         text=True,
         check=True,

@@ -14,10 +14,9 @@ from texts import hostile, texts
 from ullage.models import shipped
 from ullage.tokens import Meter
 from ullage.tokens.bpe import worker as worker_module
-from ullage.tokens.bpe.engine import BytePairEngine, default_engine
+from ullage.tokens.bpe.engine import BytePairEngine, answer_questions, default_engine
 from ullage.tokens.bpe.python_bpe import LONG, MANY
 from ullage.tokens.bpe.worker import CountWorker, worker_command
-from ullage.tokens.bpe.worker_process import answer_questions
 from ullage.tokens.count import Steps, drain
 
 pytestmark = pytest.mark.requirement("S3:nonblocking")

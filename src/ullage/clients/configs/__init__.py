@@ -5,9 +5,13 @@ not affected; `UndoFolder` carries out such a change and takes it back.
 """
 
 from .client_files import (
+    ChangeRecord,
     ClientConfig,
     FileChanged,
+    UndoFolder,
+    Undone,
     current_surroundings,
+    edit_content,
     is_deferring,
     parse_config,
     read_bytes,
@@ -15,6 +19,7 @@ from .client_files import (
     read_clients,
     remove_file,
     replace_file,
+    undo_change,
 )
 from .first_request import ListedServer, first_request_texts, format_definition, format_instructions
 from .programs import PROGRAMS, Program, Surroundings, find_program
@@ -33,7 +38,6 @@ from .server_entries import (
     read_names,
     value_at,
 )
-from .undo_changes import ChangeRecord, UndoFolder, Undone, edit_content, undo_change
 
 __all__ = [
     "PROGRAMS",

@@ -36,7 +36,7 @@ from ullage.tool import (
     ToolSource,
 )
 
-from ..baseline import DefinitionChange, Era, tool_changed
+from ..accepted_definitions import DefinitionChange, Era, tool_changed
 from ..merge.tool_view import RememberedSource
 from ..tool_source import Pacing, Spawn
 from .catalog import Catalogue, Stored

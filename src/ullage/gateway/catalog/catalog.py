@@ -27,7 +27,8 @@ from ullage.store import Connection, Database, in_list, moment, seconds, storabl
 from ullage.thread_pacing import pace
 from ullage.tool import Introduction, Json, JsonObject, Listing, Tool
 
-from ..baseline import Baselines, DefinitionChange, Era, Offered, Places, Verdict
+from ..accepted_definitions import Baselines, DefinitionChange, Era, Offered, Verdict
+from ..fingerprint import Places
 from ..tool_source import definition, definition_hash, definition_text, revision_of, tool_of
 
 __all__ = [

@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from ullage.errors import InvalidArguments
-from ullage.processes import release_free_memory
+from ullage.process_memory import release_free_memory
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listing, Reply, Structured, Tool, text_block
 
@@ -22,7 +22,7 @@ from ..access_rules import Consent
 from ..merge.tool_names import key
 from ..merge.tool_view import Entry, MergedSource, MergedWrapper, View, denied_error, only_unprefixed
 from ..tool_source import revision_of
-from .call_tool import HEALED, Calling
+from .call_tool import HEALED, Calling, Checker
 from .find_metrics import Figures
 from .find_reply import Carried
 from .find_settings import (
@@ -38,7 +38,6 @@ from .find_settings import (
 from .tool_forms import FIND, NAMES
 from .tool_index import Hashes, Indexing, Latest, Shelf
 from .usage_learning import Learning
-from .validate_arguments import Checker
 
 if TYPE_CHECKING:
     from .search_tools import Asked, Explained, Query, Searching

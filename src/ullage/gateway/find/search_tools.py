@@ -41,7 +41,7 @@ from ullage.errors import InvalidArguments, UnknownTool
 from ullage.search import EmbedderFailed, Hit, HybridIndex, Named, Need, Used, need_of, parts, restrained, terms
 from ullage.tool import Caller, Json, JsonObject, Tool
 
-from ..baseline import trust_command
+from ..accepted_definitions import trust_command
 from ..merge.tool_names import key
 from ..merge.tool_view import Entry, View
 from ..reply_metadata import character_limit

@@ -33,7 +33,7 @@ from ullage.tool import (
     ToolSource,
 )
 
-from ..baseline import tool_changed
+from ..accepted_definitions import tool_changed
 from ..sanitize import restore_arguments, sanitize_item
 from ..tool_source import Spawn
 from .polling import PollQuestion, PollRound, are_same_answers

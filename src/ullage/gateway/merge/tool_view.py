@@ -15,7 +15,7 @@ from ullage.errors import Denied, SourceFailed, Unavailable, UnknownTool
 from ullage.options import Access, Rules
 from ullage.tool import Call, JsonObject, Listing, Reply, SourceWrapper, Tool, ToolSource
 
-from ..baseline import DefinitionChange, tool_changed
+from ..accepted_definitions import DefinitionChange, tool_changed
 from ..sanitize import sanitize_tool
 from ..slim.schema_walk import first_sentence
 from ..tool_source import definition_hash

@@ -7,17 +7,17 @@ from ullage.options import Handling, ResultRules, ServerResults
 
 if TYPE_CHECKING:
     from .read_result import ResultReader
-    from .result_budget import BUDGET, READ, Budgeted
     from .result_query import TableQuery
     from .result_store import Vault
     from .shape_memory import ShapeMemory
+    from .truncate_result import BUDGET, READ, Budgeted
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "BUDGET": "result_budget",
-            "Budgeted": "result_budget",
-            "READ": "result_budget",
+            "BUDGET": "truncate_result",
+            "Budgeted": "truncate_result",
+            "READ": "truncate_result",
             "ResultReader": "read_result",
             "ShapeMemory": "shape_memory",
             "TableQuery": "result_query",

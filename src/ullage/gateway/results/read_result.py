@@ -19,7 +19,6 @@ from ullage.tool import Call, Caller, Json, JsonObject, Listing, Origin, Reply, 
 from ..reply_metadata import ACCOUNT, META, Reference, character_limit, size_data
 from .held_result import Scale
 from .paging import Manner, Page, Reading, answered, block_shown, has_more, left_out, longest_fitting, page_steps
-from .result_budget import BUDGET, READ
 from .result_query import (
     Document,
     Lines,
@@ -36,6 +35,7 @@ from .result_query import (
     tables_beside,
 )
 from .result_store import OpenResult, Vault
+from .truncate_result import BUDGET, READ
 
 __all__ = ["ResultReader", "Wanted", "read_arguments"]
 

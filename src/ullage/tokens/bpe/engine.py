@@ -2,10 +2,13 @@
 
 The engine used by the meter: splintr's tokenizers, each loaded on first use, or the pure-Python fallback where splintr
 has no wheel. Splintr is imported here and nowhere else. It keeps the interpreter's lock while it works, so a thread
-would not relieve an event loop: long texts are counted in steps (`stepwise_count`), or in another process (`worker`).
+would not relieve an event loop: long texts are counted in steps (`stepwise_count`), or in another process (`worker`),
+whose program is `main`.
 """
 
+import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from ..count import Steps, drain
 from .python_bpe import CARRIED, ShortTexts, load_python
@@ -25,7 +28,15 @@ if TYPE_CHECKING:
     from .stepwise_count import Tokenizer
     from .worker import CountWorker
 
-__all__ = ["BytePairEngine", "SplintrTokenizer", "default_engine", "load_splintr", "repair_surrogates"]
+__all__ = [
+    "BytePairEngine",
+    "SplintrTokenizer",
+    "answer_questions",
+    "default_engine",
+    "load_splintr",
+    "main",
+    "repair_surrogates",
+]
 
 Counted = TypeVar("Counted", int, int | None)
 
@@ -299,3 +310,39 @@ def _change_in_steps(change: Callable[[str], str], text: str, between: str) -> S
         start = end
         yield
     return "".join(parts)
+
+
+def answer_questions(source: IO[bytes], sink: IO[bytes], count: Callable[[str, str], int]) -> None:
+    """Answer every request of the worker's parent until there are no more.
+
+    A request is the vocabulary's name and a line end, then the text in UTF-8 (unpaired surrogates included) in parts,
+    each after its length in four bytes, then a length of zero. An answer is the count in eight bytes, or -1 for a
+    failure.
+
+    Args:
+        source: The pipe with the requests.
+        sink: The pipe for the answers.
+        count: Takes the name of a vocabulary and a text.
+    """
+    while line := source.readline():
+        parts = list[bytes]()
+        while size := int.from_bytes(source.read(4), "little"):
+            parts.append(source.read(size))
+        try:
+            counted = count(line[:-1].decode(), b"".join(parts).decode("utf-8", "surrogatepass"))
+        except Exception:  # noqa: BLE001 - the text is then counted by the process that asked, which meets the error
+            counted = -1
+        sink.write(counted.to_bytes(8, "little", signed=True))
+        sink.flush()
+
+
+def main() -> None:  # pragma: no cover - in a process of its own
+    """Answer requests from standard input. Anything else that is printed is discarded, so that it cannot mix with the
+    answers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is meant for the gateway, whose end ends this process too
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    engine = default_engine(begins_short=False)
+    answer_questions(source, sink, lambda vocabulary, text: engine.counter(vocabulary)(text))

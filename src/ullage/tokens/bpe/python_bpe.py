@@ -30,7 +30,7 @@ from struct import Struct
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from ullage.mapped_files import add_mapped_file
+from ullage.process_memory import add_mapped_file
 
 from .split import Split, Vocabulary, kinds
 

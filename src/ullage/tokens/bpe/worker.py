@@ -6,7 +6,7 @@ keeps the 40 MB of a vocabulary out of the gateway. The process is started for t
 `IDLE` seconds without requests. It reads requests from a pipe and ends when the pipe is closed, hence also when the
 gateway is killed. If it fails in any way, the answer is None and the text is counted in the gateway.
 
-The process's program, and the format of requests and answers, are in `worker_process`.
+The process's program, and the format of requests and answers, are in `engine`.
 """
 
 import os
@@ -40,7 +40,7 @@ _LEAVING = 1.0
 """Seconds in which a process must end after it is told to."""
 _PASSED_ON = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """Environment variables that an interpreter may need to start. The others may contain secrets and are not passed on."""
-_PROGRAM = "import sys; sys.path[:0] = sys.argv[1:]; from ullage.tokens.bpe.worker_process import main; main()"
+_PROGRAM = "import sys; sys.path[:0] = sys.argv[1:]; from ullage.tokens.bpe.engine import main; main()"
 
 
 def worker_command() -> list[str] | None:

@@ -18,18 +18,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from ullage.gateway import definition
-from ullage.tool import (
-    Block,
-    Contents,
-    Json,
-    JsonObject,
-    Needs,
-    PromptMessages,
-    Reply,
-    Tool,
-    ToolSource,
-    text_block,
-)
+from ullage.tool import Block, Contents, Json, JsonObject, Needs, PromptMessages, Reply, Tool, ToolSource, text_block
 
 from ..jsonrpc import MODERN_VERSIONS, SERVER_INFO_KEY, Message
 

@@ -47,7 +47,6 @@ from ullage.tool import (
 from ullage.tracing import Tracer, trace_of, within_trace
 
 from ..jsonrpc import MODERN_VERSIONS, VERSION_KEY, Message
-from .client_link import Holding, Line, Target, Work, is_ours, settled, unmarked
 from .client_request import (
     Connection,
     RefusedRequest,
@@ -59,7 +58,7 @@ from .client_request import (
     unknown_method,
 )
 from .mcp_content import Envelope, contents_to_wire, prompt_to_wire, reply_to_wire, served_capabilities, tool_to_wire
-from .notifications import Announcer
+from .notifications import Announcer, Holding, Line, Target, Work, is_ours, settled, unmarked
 
 __all__ = [
     "Activity",

@@ -23,10 +23,7 @@ import anyio
 
 from ullage.errors import DeadlinePassed, SignInNeeded, SourceFailed, UllageError, Unavailable
 from ullage.gateway import Server
-from ullage.tool import (
-    ClientDeclaration,
-    Era,
-)
+from ullage.tool import ClientDeclaration, Era
 
 from ..upstream import ChildEnvironment, ServerConnection, Stillborn, Unsent, era_of
 from .health import Bounds, Health, Record

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
-from ullage.json_size import is_larger
 from ullage.tool import (
     Block,
     Contents,
@@ -29,6 +28,7 @@ from ullage.tool import (
     Reply,
     Structured,
     Tool,
+    is_larger,
     text_block,
 )
 

@@ -44,8 +44,7 @@ from ullage.errors import (
     SourceFailed,
     UllageError,
 )
-from ullage.json_size import is_larger
-from ullage.tool import Ask, Asked, Change, JsonObject, Listener, Progress
+from ullage.tool import Ask, Asked, Change, JsonObject, Listener, Progress, is_larger
 
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Endpoint, Message, error_response
 from ..next_step import count_scheduled, run_scheduled

@@ -37,8 +37,8 @@ def main() -> None:
     incoming, outgoing = _take(0, os.O_RDONLY), _take(1, os.O_WRONLY)
     _know_siblings()
     source, sink = os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
-    confine = _load("confine").confine
-    _load("worker_loop").serve(source, sink, confine=confine, when_alone=_end)
+    loop = _load("worker_loop")
+    loop.serve(source, sink, confine=loop.confine, when_alone=_end)
     # A normal exit would wait for the thread that still reads from the pipe.
     _end()
 

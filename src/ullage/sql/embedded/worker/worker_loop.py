@@ -1,9 +1,14 @@
-"""Runs the statements that the parent process sends, one after the other.
+"""Runs the statements that the parent process sends, one after the other, in a confined process.
 
 The first message names the file to read and the memory limit; each later one is a request. After every answer the
 connection is closed, and with it anything that a statement could have left behind.
+
+`confine` limits memory, the size of written files, core dumps and priority. Windows has no such limits (untested
+there). macOS does not enforce the one on memory; each engine's own limit remains.
 """
 
+import contextlib
+import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -11,7 +16,30 @@ from typing import BinaryIO, Protocol
 
 from .worker_protocol import Failure, Message, Pipe, Send, Source, encode_message
 
-__all__ = ["serve"]
+__all__ = ["confine", "serve"]
+
+_RESERVED = 2 << 30
+"""Address space that DuckDB reserves without using it, beyond its memory limit."""
+
+_NICE = 5
+
+
+def confine(*, memory: int, file_bytes: int) -> None:
+    """Limit this process's memory, written files, core dumps and priority."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    os.nice(_NICE)
+    for limit, value in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_AS, memory + _RESERVED),
+    ):
+        # Nothing to do if the limit is already lower, or the system does not support it.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(limit, (value, value))
 
 
 class Confine(Protocol):

@@ -8,20 +8,36 @@ A full collection blocks every thread while it visits all objects: a third of a 
 objects were made at once they are set aside, where a collection does not visit them. They are examined when no call has
 come for some time. Until then they are freed as usual where nothing refers to them any more, except those that refer to
 themselves.
+
+Pages of mapped files that were read count as this process's memory although the system keeps them anyway. Released
+pages are mapped again when they are read, without reading the file.
 """
 
 import gc
+import mmap
 import sys
 import time
 from contextlib import suppress
 from typing import Protocol
+from weakref import WeakSet
 
-import anyio
-import anyio.to_thread
+__all__ = ["add_mapped_file", "collect_garbage", "release_free_memory", "release_mapped_pages"]
 
-from ullage.mapped_files import release_mapped_pages
+_mapped: WeakSet[mmap.mmap] = WeakSet()
 
-__all__ = ["collect_garbage", "release_free_memory"]
+
+def add_mapped_file(mapped: mmap.mmap) -> None:
+    """Add a map of a file that is only read."""
+    _mapped.add(mapped)
+
+
+def release_mapped_pages() -> None:
+    """Release the pages of all added maps, where the system can do so."""
+    advice = getattr(mmap, "MADV_DONTNEED", None)
+    if advice is not None:
+        for mapped in tuple(_mapped):
+            mapped.madvise(advice)
+
 
 _LOOK_SECONDS = 2.0
 """Seconds between two looks."""
@@ -61,6 +77,9 @@ async def collect_garbage(
         look_seconds: Seconds between two looks.
         quiet_seconds: Seconds without a call after which a collection may take long.
     """
+    import anyio  # counting tokens, which maps files too, does not wait for it
+    import anyio.to_thread
+
     # Nearly all that was loaded so far stays, and would be visited each time.
     gc.freeze()
     made, started, last_call, times_aside = _middle_collections(), calls.started, time.monotonic(), 0
