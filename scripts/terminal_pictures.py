@@ -17,10 +17,10 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from sign_in_server import serve_sign_in
 
 ROOT = Path(__file__).parent.parent
 REPLAY = ROOT / "tests" / "heavy" / "real_replay.py"
@@ -62,37 +62,18 @@ def replayed(catalogue: Path) -> dict[str, object]:
     return {"command": sys.executable, "args": [str(REPLAY), f"{catalogue.resolve()}.json"]}
 
 
-class SignInNeeded(BaseHTTPRequestHandler):
-    """A remote server that answers nobody who is not signed in."""
-
-    def refuse(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length") or 0))
-        self.send_response(401)
-        self.send_header("www-authenticate", 'Bearer resource_metadata="http://127.0.0.1/metadata"')
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    do_GET = do_POST = do_DELETE = refuse  # noqa: N815 - named by the base class
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by the base class
-        """Print nothing."""
-
-
 def print_captures(catalogues: Path) -> None:
     """Print the screens of docs/install.md."""
-    remote = ThreadingHTTPServer(("127.0.0.1", 0), SignInNeeded)
-    threading.Thread(target=remote.serve_forever, daemon=True).start()
     missing = "import sys; sys.exit('Error: DATABASE_URL is not set')"
     more = {
         "legacy": replayed(catalogues / "mcp-server-time"),
         "slow": {"command": sys.executable, "args": ["-c", "import time; time.sleep(600)"]},
         "postgres": {"command": sys.executable, "args": ["-c", missing]},
-        "sentry": {"url": f"http://127.0.0.1:{remote.server_address[1]}/mcp"},
     }
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, serve_sign_in() as url:
         home = Path(folder) / "home"
         home.mkdir()
-        make_home(home, catalogues, more)
+        make_home(home, catalogues, more | {"sentry": {"url": url}})
         claude = {name: replayed(catalogues / SERVERS[name]) for name in ("github", "playwright", "notion", "git")}
         (home / ".claude.json").write_text(json.dumps({"mcpServers": claude}), encoding="utf-8")
         helper = {"mcpServers": {"helper": {"command": "npx", "args": ["-y", "shop-helper-mcp"]}}}
@@ -102,7 +83,6 @@ def print_captures(catalogues: Path) -> None:
             printed = run_in_terminal(words, home, columns)
             plain = re.sub(r"\x1b\[[0-9;]*m", "", printed)
             print(" ".join(["$ ullage", *words]), plain, sep="\n")
-    remote.shutdown()
 
 
 def run_in_terminal(words: Sequence[str], home: Path, columns: int = COLUMNS) -> str:

@@ -3,8 +3,7 @@
 TYPE_CHECKING = False  # Not imported from `typing`, because that would slow down every start.
 if TYPE_CHECKING:
     from ullage.app import count, count_request, find_model
-    from ullage.app.build_agent import run_agent
-    from ullage.app.build_context import Context, compact, get_context_usage
+    from ullage.app.build_context import Context, compact, get_context_usage, run_agent
     from ullage.context import Session
     from ullage.gateway import FindToolResponse, TokenMetrics
 
@@ -33,7 +32,7 @@ _ROOMS = {
     "count_request": "app",
     "find_model": "app",
     "get_context_usage": "app.build_context",
-    "run_agent": "app.build_agent",
+    "run_agent": "app.build_context",
 }
 
 

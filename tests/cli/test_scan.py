@@ -3,15 +3,12 @@
 import json
 import re
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sign_in_server import serve_sign_in
 
 from approving import approve
 from ullage.app import count
@@ -67,40 +64,12 @@ def by_name(client: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["server"]: one for one in client["servers"]}
 
 
-class Unauthorized(BaseHTTPRequestHandler):
-    """Wants a sign-in for everything."""
-
-    def refuse(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length") or 0))
-        self.send_response(401)
-        self.send_header("www-authenticate", 'Bearer resource_metadata="http://127.0.0.1/metadata"')
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    do_GET = do_POST = do_DELETE = refuse  # noqa: N815 - named by the protocol
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-        pass
-
-
-@contextmanager
-def signing_in() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Unauthorized)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.mark.requirement("U:scan")
 def test_scan_has_one_row_for_each_server_whatever_it_does(work: Path, capsys: pytest.CaptureFixture[str]):
     good = {f"good{number}": scripted(ECHO, LONG) for number in range(8)}
     flood = "import sys; sys.stderr.write('x' * 20_000_000)\n" + "import runpy; sys.argv = sys.argv[1:]; "
     started = scripted(ECHO)
-    with signing_in() as url:
+    with serve_sign_in() as url:
         gemini_file(
             work,
             **good,
@@ -276,7 +245,7 @@ def test_the_screen_shows_what_the_scan_counted(work: Path, capsys: pytest.Captu
 
 @pytest.mark.requirement("U:scan")
 def test_install_leaves_a_server_that_needs_a_sign_in_where_it_is(work: Path, capsys: pytest.CaptureFixture[str]):
-    with signing_in() as url:
+    with serve_sign_in() as url:
         path = gemini_file(work, fs=scripted(ECHO), locked={"httpUrl": url})
         assert main(["install", "gemini", "--yes"]) == 0
     assert "locked: it needs a sign-in" in capsys.readouterr().out
@@ -284,7 +253,7 @@ def test_install_leaves_a_server_that_needs_a_sign_in_where_it_is(work: Path, ca
 
 
 def test_doctor_says_that_a_server_needs_a_sign_in(work: Path, capsys: pytest.CaptureFixture[str]):
-    with signing_in() as url:
+    with serve_sign_in() as url:
         users_file(work.parent).write_text(f'[servers.locked]\nurl = "{url}"\n', encoding="utf-8")
         assert main(["doctor", "--json"]) == 1
         (server,) = json.loads(capsys.readouterr().out)["servers"]

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.config.client_configs import blank_comments, parse_relaxed
+from ullage.config.client_configs import parse_relaxed
+from ullage.jsonc import blank_comments
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -35,7 +35,7 @@ from ullage.tool import Caller
 from ullage.wire import Identity, Profile, http_app
 from ullage.wire.serve.sdk_server import build_server
 from ullage.wire.serve.stdio import serve_descriptors
-from ullage.wire.upstream.upstream import _opened
+from ullage.wire.upstream import _opened
 
 FRONT = "ULLAGE_TESTS_FRONT"
 """Names the environment variable that says what serves the client: `core` on pipes, the SDK's server (`sdk`), or a

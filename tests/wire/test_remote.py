@@ -24,9 +24,9 @@ from ullage.gateway import Server
 from ullage.tool import Call, Caller, Change, JsonObject
 from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host
+from ullage.wire.upstream import Upstream, open_upstream
 from ullage.wire.upstream.http_transport import Watching
 from ullage.wire.upstream.rpc_peer import Unsent
-from ullage.wire.upstream.upstream import Upstream, open_upstream
 
 QUICK = Bounds(patience=Patience(first_delay=0.02, longest_wait=0.5))
 NOBODY = "http://127.0.0.1:9/mcp"

@@ -222,7 +222,7 @@ async def test_a_gateway_deep_inside_itself_starts_no_more():
 
 
 async def test_a_server_that_ends_for_nothing_does_not_hold_us_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ullage.wire.upstream.upstream.open_pipe", partial(open_pipe, patience=20))
+    monkeypatch.setattr("ullage.wire.upstream.open_pipe", partial(open_pipe, patience=20))
     async with hosted(server("stays"), server("well")) as (_, (stays, well)):
         await all_answer([stays, well])
         start = time.monotonic()

@@ -14,7 +14,7 @@ import pytest
 from ullage.errors import ClientCannot, DeadlinePassed, InvalidArguments, ProtocolError, SourceFailed
 from ullage.gateway import Server
 from ullage.tool import Call, Caller, Change, Complete, JsonObject, PromptRequest, Read, Reply, Structured
-from ullage.wire.upstream.upstream import Upstream, open_upstream
+from ullage.wire.upstream import Upstream, open_upstream
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate", "S1:call")]
 TOY = str(Path(__file__).parent / "scripted_server.py")

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, TypeVar, cast
 
+from ullage.jsonc import blank_comments
 from ullage.options import Rules, Server
 from ullage.start_cache import parts_text, relevant_folders, relevant_parts
 
@@ -48,7 +49,6 @@ from .setting_definitions import FLAG, SECONDS, TRANSPORT, VARIABLE, describe_va
 
 __all__ = [
     "Loose",
-    "blank_comments",
     "flag",
     "pairs",
     "parse_relaxed",
@@ -254,11 +254,6 @@ def _left_out(page: Page, path: tuple[str, ...], name: str, why: str) -> Issue:
     return page.issue("problem", f"server `{name}` is left out: {why}", path, server=name)
 
 
-_STRING = r'"(?:\\.|[^"\\])*"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
-
-
 def parse_relaxed(text: str) -> object:
     """Parse JSON with comments and trailing commas.
 
@@ -269,16 +264,6 @@ def parse_relaxed(text: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError:
         return json.loads(blank_comments(text))
-
-
-def blank_comments(text: str) -> str:
-    """Return plain JSON of the same length, line by line."""
-    return _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
-
-
-def _blank(match: re.Match[str]) -> str:
-    found = match.group()
-    return found if found.startswith('"') else re.sub(r"[^\r\n]", " ", found)
 
 
 _UNASKED = ("approve", "auto")

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from ullage.jsonc import blank_comments
+
 from .server_entries import Edit, EditRefused, KeyPath, Put, Remove, apply_edits, fingerprint
 
 __all__ = ["edit_jsonc", "parse_jsonc"]
 
 _STRING = r'"(?:\\.|[^"\\])*"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _BLANK = re.compile(r"(?:[\s\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _BLANK_IN_LINE = re.compile(r"(?:[ \t]|/\*[^\r\n]*?\*/)*(?://[^\r\n]*)?")
 _QUOTED = re.compile(_STRING, re.DOTALL)
@@ -39,14 +39,8 @@ def parse_jsonc(text: str) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        plain = _TRAILING_COMMA.sub(_blank_out, _COMMENT.sub(_blank_out, text))
+        plain = blank_comments(text)
         return json.loads(plain) if plain.strip() else {}
-
-
-def _blank_out(match: re.Match[str]) -> str:
-    """Replace a match with spaces of the same length, so that an error names the right line."""
-    found = match.group()
-    return found if found.startswith('"') else re.sub(r"[^\r\n]", " ", found)
 
 
 def edit_jsonc(text: str, edits: Sequence[Edit]) -> str:
