@@ -581,8 +581,6 @@ def _starts(shapes: Sequence[_Shape]) -> list[int]:
     return [shape.first for shape, is_more in zip(shapes, follows, strict=False) if not is_more and shape.units]
 
 
-_delegate_sources_log = logging.getLogger(__name__)
-
 DELEGATED = ("delegate.run", "delegate.diff", "delegate.tests", "delegate.consensus")
 """The tools; only the first is listed."""
 
@@ -635,7 +633,7 @@ class Delegating(ToolSource):
         sentences = providers_off(settings, self.environment) if settings.delegate.is_wanted else ()
         for sentence in (*sentences, *settings.delegate.warnings):
             if sentence not in self._said:
-                _delegate_sources_log.warning("%s", sentence)
+                _log.warning("%s", sentence)
         self._said |= {*sentences, *settings.delegate.warnings}
 
     async def close(self) -> None:

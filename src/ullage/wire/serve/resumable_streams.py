@@ -21,7 +21,7 @@ import mcp_types
 from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from ullage.json_size import is_larger
+from ullage.tool import is_larger
 
 from ..jsonrpc import INTERNAL_ERROR
 
