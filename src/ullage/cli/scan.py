@@ -3,9 +3,6 @@
 Shows for each program what its servers add to every request, and what Ullage would save of it, with the tokens of that
 program's model. Programs that load tools on demand are charged only what they send. Servers of project files that you
 have not approved are listed and not started. Nothing is changed.
-
-`show_overview` is the screen of `ullage` without arguments: programs, servers, what they cost, and the next command.
-Starts nothing.
 """
 
 import argparse
@@ -330,7 +327,10 @@ def _server_json(server: ScannedServer) -> dict[str, Json]:
 
 
 def show_overview(*, as_json: bool) -> int:
-    """Print the screen; return the exit status."""
+    """Print the screen of `ullage` without arguments: programs, servers, what they cost, and the next command.
+
+    Starts nothing. Returns the exit status.
+    """
     plan = plan_for(None)
     known = anyio.run(read_known, plan.loaded, plan.names, os.environ)
     scans = [report_client(plan, config, known) for config in plan.clients]
