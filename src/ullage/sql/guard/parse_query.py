@@ -19,6 +19,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import Dialect as Grammar
 from sqlglot import exp
@@ -54,6 +55,8 @@ _MODIFIERS = words(
 high_priority sql_small_result sql_big_result sql_buffer_result sql_cache sql_no_cache sql_calc_found_rows
 """
 )
+_LIMITED = frozenset({"group_concat", "json_arrayagg"})
+"""Aggregates of MariaDB that may have a LIMIT."""
 _OF_WHOLE_NUMBERS = words("% & | # ^ << >>")
 _BEFORE_MODIFIERS = _MODIFIERS | {"select", "all", "distinct", "distinctrow", "straight_join"}
 
@@ -65,6 +68,8 @@ def prepare_tokens(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
     _part_remainders(tokens, shown)
     if dialect == "duckdb":
         _wrap_pivot(tokens, shown)
+    if dialect == "mysql":
+        _adapt_mariadb(tokens, shown)
     if dialect == "oracle":
         for place in range(len(shown) - 2):
             if shown[place : place + 3] == ["(", "+", ")"]:
@@ -95,6 +100,34 @@ def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
             shown[place] = "/"
 
 
+def _adapt_mariadb(tokens: Sequence[Token], shown: list[str]) -> None:
+    """Replace two types of MariaDB in CAST, and remove two limits, which the parser does not know.
+
+    The limits are that of an aggregate, and `ROWS EXAMINED`.
+    """
+    called = [""]
+    """The word before each open parenthesis."""
+    for place, (before, token) in enumerate(pairwise((None, *tokens))):
+        assert token is not None
+        if token.is_mark("("):
+            called.append(before.name if before is not None and before.kind == "word" else "")
+        elif token.is_mark(")") and len(called) > 1:
+            called.pop()
+        elif token.is_word("limit") and called[-1] in _LIMITED:
+            shown[place] = ""
+            for at in range(place + 1, len(tokens)):
+                if tokens[at].kind != "number" and tokens[at].text != "," and not tokens[at].is_word("offset"):
+                    break
+                shown[at] = ""
+        elif called[-1] == "cast" and token.is_word("inet4", "inet6") and before is not None and before.is_word("as"):
+            shown[place] = "char"
+        elif token.kind == "number" and place > 1 and before is not None and before.is_word("examined"):
+            if not tokens[place - 2].is_word("rows"):
+                continue
+            first = place - 3 if place > 2 and tokens[place - 3].is_word("limit") else place - 2
+            shown[first : place + 1] = [""] * (place + 1 - first)
+
+
 def _wrap_pivot(tokens: Sequence[Token], shown: list[str]) -> None:
     """Put a query around a PIVOT with ORDER BY or LIMIT, which the parser cannot read after a PIVOT itself."""
     if not tokens or not tokens[0].is_word(*PIVOTS):
@@ -117,6 +150,8 @@ def _prepare_token(before: Token | None, token: Token, after: Token | None, dial
     if dialect == "postgres" and token.is_word("uescape") and before is not None and before.text[:2] in ("U&", "u&"):
         # The parser does not know this clause, which only says how to read the string before it.
         return "||     "
+    if dialect == "postgres" and token.is_word("varying") and before is not None and before.is_word("bit"):
+        return ""
     if dialect == "mysql" and token.kind == "word":
         if token.name in _MODIFIERS and before is not None and before.is_word(*_BEFORE_MODIFIERS):
             return ""
