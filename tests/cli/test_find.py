@@ -58,13 +58,13 @@ hub__list_issues(owner: string, labels?: string[]) [write]
   List the issues of a repository.
 
 count-tokens(text: string, model?: string)
-  Count the tokens of a text for a model. Replies with the method and, unless exact, the error band.
+  Count the tokens of a text for a model, with the error band.
 
 hub__merge(text?: string) — Merge a pull request [write]
 """)
     assert captured.err == snapshot("""\
 ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
-161 tokens of definitions; those of all servers' tools are 80.
+146 tokens of definitions; those of all servers' tools are 80.
 """)
 
 

@@ -24,7 +24,7 @@ def test_a_first_run_without_servers_says_how_to_get_some(work: Path, capsys: py
     captured = capsys.readouterr()
     assert captured.out == snapshot("""\
 server  tools  tokens
-ullage      2     191
+ullage      2     176
 
 Ullage has no servers yet. Use those of another program:
   ullage scan               shows what your programs have
@@ -49,13 +49,13 @@ server  tools  tokens
 dead        -       -
 notes       2      74  1 denied, 1 hidden
 off         -       -  disabled
-ullage      2     191
+ullage      2     176
 
 Not counted, because they did not answer (`ullage doctor` shows more):
   dead  ended with exit status 3; it last said: no such table
 
 74 tokens of definitions in every request without Ullage (o200k_base),
-441 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
+426 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
 """)
 
 
@@ -78,10 +78,10 @@ notes__long      45  write, ask  Sends a message to everybody who reads the chan
                 "off": "off  disabled\n",
                 "ullage": """\
 tool          tokens
-count-tokens      86  read  Count the tokens of a text for a model. Replies with the method and, unless exa…
+count-tokens      71  read  Count the tokens of a text for a model, with the error band.
 read_result      105  read  Read more of a cut result: from offset, by grep (regex), JSON path, or SQL on t…
 
-2 tools, 191 tokens
+2 tools, 176 tokens
 """,
             }
         )[server]
@@ -186,7 +186,7 @@ def test_a_server_may_be_called_as_we_are(work: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith("""\
 server        tools  tokens
 ullage            1      29
-ullage (own)      2     191
+ullage (own)      2     176
 """)
     assert main(["tools", "ullage"]) == 0
     assert "ullage__echo" in capsys.readouterr().out

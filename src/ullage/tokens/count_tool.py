@@ -16,11 +16,11 @@ __all__ = ["CountSource", "count_to_json"]
 _TOOL = Tool(
     name="count-tokens",
     aliases=("count_tokens",),
-    description="Count the tokens of a text for a model. Replies with the method and, unless exact, the error band.",
+    description="Count the tokens of a text for a model, with the error band.",
     input_schema={
         "type": "object",
         "properties": {
-            "text": {"type": "string", "description": "The text to count"},
+            "text": {"type": "string"},
             "model": {"type": "string", "description": "Model id or alias", "default": DEFAULT_MODEL},
         },
         "required": ["text"],
