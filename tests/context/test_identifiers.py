@@ -519,7 +519,12 @@ def test_records_fill_the_room_and_none_could_be_longer(sizes: tuple[int, ...]):
         ]
         assert all(used + more > room for more in longer)
         left_out = [at for at, level in enumerate(levels) if level is None]
-        assert left_out == list(range(len(left_out))), "the oldest are left out first"
+        worth = [at / len(made) + min(1.0, 100 / cost[lines[0]]) for at, lines in enumerate(forms)]
+        assert left_out == sorted(sorted(range(len(made)), key=worth.__getitem__)[: len(left_out)]), (
+            "old and long ones are left out first"
+        )
+    shortest = sum(cost[lines[-1]] for lines in forms)
+    assert len(drain(records.fit_records(made, frozenset(), shortest, count))) == len(made)
     shortest = sum(cost[lines[-1]] for lines in forms)
     assert len(drain(records.fit_records(made, frozenset(), shortest, count))) == len(made)
 
@@ -616,3 +621,96 @@ def test_the_worth_of_a_record_grows_with_age_and_with_up_to_six_mentions():
 
 def record_of(value: Json) -> records.Record:
     return records.Record(head="x", value=value)
+
+
+ROOMS = [
+    {"room_code": "R214", "guest": "Mara Okafor", "booking": "BK-88123", "rate": "129.50"},
+    {"room_code": "R377", "guest": "Tomás Ibarra", "booking": "BK-88907", "rate": "88.00"},
+    {"room_code": "R410", "guest": "Lena Vogt", "booking": "BK-90011", "rate": "240.00"},
+]
+SHAPES = {
+    "JSON lines": "\n".join(dumps(room) for room in ROOMS),
+    "commas": "room_code,guest,booking,rate\n" + "\n".join(",".join(room.values()) for room in ROOMS),
+    "semicolons": "room_code;guest;booking;rate\n" + "\n".join(";".join(room.values()) for room in ROOMS),
+    "elements": "<rooms>"
+    + "".join(f"<room>{''.join(f'<{key}>{value}</{key}>' for key, value in room.items())}</room>" for room in ROOMS)
+    + "</rooms>",
+    "attributes": "<?xml version='1.0'?>\n<rooms>\n"
+    + "\n".join(f"  <room {' '.join(f'{key}={value!r}' for key, value in room.items())}/>" for room in ROOMS)
+    + "\n</rooms>",
+    "paths of keys": "\n".join(
+        f"rooms[{at}].{key}: {value}" for at, room in enumerate(ROOMS) for key, value in room.items()
+    ),
+    "numbered": "\n".join(
+        f"{at}. Room {room['room_code']}: guest {room['guest']}, booking {room['booking']}, {room['rate']} EUR a night"
+        for at, room in enumerate(ROOMS, 1)
+    ),
+    "bullets": "Three rooms are booked:\n"
+    + "\n".join(f"- {room['room_code']} for {room['guest']} ({room['booking']}, {room['rate']})" for room in ROOMS),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_belongs_together_stays_together_in_every_shape_of_result(shape: str) -> None:
+    text = ledger(asked({"floor": "2"}, "list_rooms"), told(SHAPES[shape]), room=600)
+    (line,) = [line for line in text.split("\n") if line.startswith("- list_rooms")]
+    at = [line.index(room[key]) for room in ROOMS for key in ("room_code", "booking")]
+    assert at == sorted(at), "each booking is behind its own room"
+    assert all(value in line for room in ROOMS for value in room.values())
+
+
+def test_rows_that_were_mentioned_stay_if_room_is_short() -> None:
+    many = [
+        f"{at}. Room R{at}: booking BK-{at}, guest number {1000 + at}, {at}.50 EUR a night" for at in range(100, 160)
+    ]
+    messages = (asked({"floor": "2"}, "list_rooms"), told("\n".join(many)), user("Keep R131, please."))
+    (line,) = [line for line in ledger(*messages, room=300).split("\n") if line.startswith("- list_rooms")]
+    assert "R131" in line
+    assert "BK-131" in line
+    assert "BK-132" not in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def first(a, b, c):\n    return a, b, c\n\ndef second(a, b):\n    return a",
+        "<html><body><p>Room R214</p></body></html>",
+        "<rooms><room>R214</rooms>",
+        "Yes, sure.\nNo, never.\nWell, perhaps.",
+        "- read the guide\n- write the tests\n- open a pull request",
+        "The meeting is on Tuesday.",
+    ],
+)
+def test_pages_code_and_prose_are_no_records(text: str) -> None:
+    assert read_structure(text) is None
+
+
+def test_names_that_json_escapes_are_kept_as_they_are_spelt() -> None:
+    found = kept(
+        asked({"page": "1"}, "list_guests"), told(dumps({"city": "Malmö", "street": "Łąkowa", "host": "東京.jp"}))
+    )
+    text = ledger(
+        asked({"page": "1"}, "list_guests"), told(dumps([{"city": "Malmö"}, {"city": "Kraków", "at": "C:\\users\\x"}]))
+    )
+    assert not any("\\u" in word for word in found)
+    assert "Malmö" in text
+    assert "Kraków" in text
+
+
+def test_records_in_the_note_of_a_masked_result_outlive_the_result() -> None:
+    record = "- get_room(code=R214): {guest=Mara Okafor, booking=BK-88123, rate=129.50}"
+    masked = '[get_room(code="R214") gave 900 tokens, removed to make room; call it again if needed]'
+    text = ledger(asked({"code": "R214"}, "get_room"), told(f"{masked}\n{record}\nids: BK-88907"), room=400)
+    assert record in text.split("\n")
+    assert "BK-88907" in text
+    cut = "[… 900 tokens removed to make room …]"
+    text = ledger(asked({"code": "R377"}, "get_room"), told(f"first lines\n{cut}\n{record}\nlast lines"), room=400)
+    assert record in text.split("\n")
+
+
+def test_of_an_earlier_list_the_rows_that_were_asked_for_stay() -> None:
+    rows = " | ".join(f"R{at}, BK-{at}, {at}.50" for at in range(100, 140))
+    earlier = f"- list_rooms(floor=2): {{rooms=[code, booking, rate: {rows}] (+3 more)}}"
+    asked_for = "- get_room(code=R117): {guest=Lena Vogt}"
+    text = ledger(user("Go on."), room=160, earlier=(f"{earlier}\n{asked_for}",))
+    assert "[code, booking, rate: R117, BK-117, 117.50] (+42 more)" in text

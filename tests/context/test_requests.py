@@ -1,5 +1,6 @@
 """The user's first request and latest instructions survive every compaction."""
 
+from collections.abc import Callable
 from json import dumps
 from pathlib import Path
 from random import Random
@@ -13,10 +14,12 @@ from context.talks import call as call_of
 from ullage.context import Context, Options, Prepared, Session
 from ullage.context.boundaries import excerpt, requests_of
 from ullage.context.summary_text import carried, read_carried
+from ullage.context.token_weights import Scale as WeighingScale
 from ullage.messages import Format, faults
 from ullage.tool import Json, JsonObject
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:task")]
+METER_SCALE = WeighingScale(METER, "gpt-4o", Format.OPENAI_CHAT)
 
 TASK = (
     "Find out why the nightly import of ACME-4711 stops after 20,000 rows, and mend it.\n"
@@ -320,3 +323,58 @@ def test_words_beside_results_are_the_users_unless_they_are_always_the_same():
     own, tagged = step("Use tabs from now on."), step("<note>x</note>")
     history = [user("go"), *own, *reminders, *step("And never push."), *tagged]
     assert requests_of(entries_of(history)).later == (2, 10, 12)
+
+
+CONSTRAINTS = (
+    "Never write to the table ledger_entries_2019.",
+    "Ask me before you delete a file.",
+    "Use tabs, not spaces, in the Makefile.",
+    "Only commit to the branch feature/grpc-v2.",
+    "Write the release notes in German as well.",
+)
+
+
+def long_task() -> str:
+    """Return a task of about 1,500 tokens with its constraints far apart."""
+    filler = "The service was started in {} by two people who have since left, and it runs in three regions. "
+    told = ["Please migrate the billing service from REST to gRPC."]
+    for number, rule in enumerate(CONSTRAINTS):
+        told += ["".join(filler.format(2001 + 12 * number + at) for at in range(12)) + rule]
+    return "\n\n".join((*told, "Tell me when the first methods are done."))
+
+
+def manual(size: int) -> str:
+    """Return a document that orders and forbids in nearly every sentence."""
+    random, nouns = Random(5), ["worker", "router", "ledger", "parser", "cache", "broker", "tenant", "queue", "index"]
+    a, b = (lambda: random.choice(nouns)), (lambda: random.choice(nouns))
+    lines = (
+        f"The {a()} must be configured before the {b()}. Do not use the {a()} with the {b()}." for _ in range(size)
+    )
+    return "\n".join(lines)[:size]
+
+
+def traceback(size: int) -> str:
+    random, nouns = Random(6), ["worker", "router", "ledger", "parser", "cache", "broker", "tenant", "queue", "index"]
+    pick = lambda: random.choice(nouns)  # noqa: E731
+    lines = (
+        f'  File "/srv/{pick()}/{pick()}.py", line {random.randint(1, 900)}, in {pick()}\n'
+        f'    raise {pick().title()}Error("never call {pick()} twice")'
+        for _ in range(size)
+    )
+    return "\n".join(lines)[:size]
+
+
+@pytest.mark.parametrize("data", [log, manual, traceback])
+@pytest.mark.parametrize("shape", ["{task}\n\n{data}", "{data}\n\n{task}", "{task}\n\n```\n{data}\n```\n\nGo on."])
+def test_constraints_of_a_task_outlive_those_of_what_was_pasted_with_it(data: Callable[[int], str], shape: str):
+    made = excerpt(shape.format(task=long_task(), data=data(60_000)), 900, Scale().count, recalls=True)
+    assert [rule for rule in CONSTRAINTS if rule.rstrip(".") not in made] == []
+
+
+@pytest.mark.parametrize("shape", ["{words}\n\n{data}", "{data}\n\n{words}", "{words}\n\n```\n{data}\n```\n\nGo on."])
+def test_words_around_encoded_data_stay_whole_and_use_the_room(shape: str):
+    words = "\n".join(f"This is sentence number {at} of what a person wrote around it." for at in range(24))
+    data = "".join(Random(8).choices("ABCDEFGHabcdefgh0123456789+/", k=60_000))
+    made = excerpt(shape.format(words=words, data=data), 900, METER_SCALE.count, recalls=True)
+    assert words in made
+    assert 600 <= METER_SCALE.count(made) <= 900

@@ -261,3 +261,45 @@ def test_a_second_answer_to_one_action_has_its_id():
     read = read_as_tools(twice)
     results = [part for message in read for part in message.parts if isinstance(part, ToolResult)]
     assert [(one.call_id, one.name) for one in results] == [("text-0", "run"), ("text-0", "run"), ("text-2", "run")]
+
+
+def repeated(act: str, answer: str) -> list[Message]:
+    """A conversation in which the user speaks once between six steps of a program."""
+    lines = "pump.c:12: leak at 0x7f31, 4 of 19 valves open\nvalve.c:3: closed"
+    names = ("pump", "valve", "main", "relay", "probe", "timer")
+    steps = [(act.format(f"src/{name}.c"), answer.format(f"{lines}\n{name}.o: ok")) for name in names]
+    return [
+        *protocol(*steps[:3]),
+        assistant("It is mended. Anything else?"),
+        user("Yes, leave valve.c alone."),
+        *(message for said, answered in steps[3:] for message in (assistant(said), user(answered))),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("act", "answer"),
+    [
+        ("[tool call] read {}", "[tool result]\n{}"),
+        ('<|tool_call|>{{"name": "read", "arguments": {{"p": "{}"}}}}<|/tool_call|>', "<|tool_response|>{}<|end|>"),
+        ("I look.\n$ cat {}", "{}\nroot@box:/app#"),
+        ('{{"analysis": "look", "commands": [{{"keys": "cat {}"}}]}}', "New Terminal Output:\n\n{}\nroot@box:/app#"),
+        ("Gedanke: nachsehen\nAktion: lies[{}]", "Beobachtung: {}"),
+        ("思考：查看\n行动：读取\n行动输入：{}", "观察：{}"),
+        ("### Action\nread {}", "### Result\n{}"),
+        ("{}\n```c\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n```", "Fix any errors below, if possible.\n\n{}"),
+        ("((read {}))", "OUTPUT>> {}"),
+    ],
+)
+def test_output_is_recognised_in_protocols_of_many_kinds(act: str, answer: str) -> None:
+    messages = repeated(act, answer)
+    assert found(messages) == [
+        place for place, one in enumerate(messages) if one.role == "user" and place not in (0, 8)
+    ]
+
+
+def test_a_person_who_often_begins_alike_is_no_program() -> None:
+    asked = ("the pump", "the valve", "the relay", "the probe", "the timer", "the log")
+    told = [TASK]
+    for what in asked:
+        told += [assistant("Done."), user(f"Please look at {what} next.\nIt must not change its pins.")]
+    assert found(told) == []

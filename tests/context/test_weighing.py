@@ -249,6 +249,19 @@ def test_one_of_several_results_made_anew_weighs_less_by_what_was_cut():
     assert abs(put_right[2].weight.tokens - made.weight.tokens) < 10
 
 
+def test_what_escapes_add_to_results_of_calls_made_at_once_counts_for_each_of_them():
+    code = '\tconst value = this.settings.get("key"); // the\tcomment\n' * 400
+    scale, turns = scale_of(), [Turn(who="user", text="Go."), Turn(who="tools", text=code, calls=2)]
+    entries = drain(scale.entries(natives(turns, Format.OPENAI_CHAT)))
+    first, second = (entry.weight.tokens for entry in entries[2:4])
+    assert first > 1.1 * scale.count(code), "a tab is an escape in a list of results"
+    assert abs(first - second) < 0.01 * first
+    short = code[: len(code) // 10]
+    made = scale.remade(entries[2], {"role": "tool", "tool_call_id": "c1-0", "content": short})
+    put_right = drain(scale.together((*entries[:2], made, *entries[3:])))
+    assert abs(made.weight.tokens - put_right[2].weight.tokens) < 0.1 * put_right[2].weight.tokens
+
+
 def test_entries_put_side_by_side_weigh_what_they_weigh_there():
     scale = scale_of("deepseek-chat")
     first, second = (

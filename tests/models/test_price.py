@@ -125,9 +125,10 @@ def test_a_model_that_nobody_prices_has_no_price() -> None:
 
 
 def test_a_card_found_by_family_lends_no_price() -> None:
-    match = TABLE.find("claude-opus-99")
-    assert match.how == "family"
-    assert price_of(match, when=NOON) is None
+    for name, how in (("claude-opus-99", "version"), ("gpt-4o-anything", "family")):
+        match = TABLE.find(name)
+        assert match.how == how
+        assert price_of(match, when=NOON) is None
 
 
 def test_an_embedding_has_no_price_of_output_and_none_is_needed() -> None:

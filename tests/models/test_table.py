@@ -128,8 +128,6 @@ def test_a_release_of_a_day_not_in_the_table_is_that_model(name: str, identity: 
         ("gpt-4o-mini-anything", "gpt-4o-mini"),
         ("Llama-3.3-70B-Instruct-Turbo", "llama-3.3-70b-instruct"),
         ("claude-sonnet-4-thinking", "claude-sonnet-4-0"),
-        ("claude-opus-4-9", "claude-opus-4-8"),
-        ("claude-opus-99", "claude-opus-5-5"),
         ("claude-*", "claude-sonnet-5-5"),
         ("claude-of-tomorrow", "claude-sonnet-5-5"),
     ],
@@ -137,6 +135,37 @@ def test_a_release_of_a_day_not_in_the_table_is_that_model(name: str, identity: 
 def test_a_variant_is_found_by_the_longest_name_it_begins_with(name: str, identity: str) -> None:
     match = TABLE.find(name)
     assert (match.card.id, match.how) == (identity, "family")
+
+
+@pytest.mark.requirement("S3:models", "S2:window")
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("claude-opus-4-9", "claude-opus-4-8"),
+        ("claude-opus-99", "claude-opus-5-5"),
+        ("claude-sonnet-6", "claude-sonnet-5-5"),
+        ("anthropic/claude-sonnet-6", "claude-sonnet-5-5"),
+        ("claude-sonnet-6@20270101", "claude-sonnet-5-5"),
+        ("eu.anthropic.claude-sonnet-6-20270101-v1:0", "claude-sonnet-5-5"),
+        ("claude-3-9-sonnet", "claude-3-7-sonnet"),
+        ("claude-99", "claude-sonnet-5-5"),
+    ],
+)
+def test_a_version_without_a_card_is_counted_as_the_nearest_and_this_is_reported(name: str, identity: str) -> None:
+    match = TABLE.find(name)
+    assert (match.card.id, match.how, match.is_guess) == (identity, "version", True)
+    assert match.warning is not None
+    assert name in match.warning
+    assert identity in match.warning
+    window = TABLE.window(name)
+    assert (window.tokens, window.resolved) == (match.card.window, False)
+
+
+def test_a_variant_of_a_known_version_is_reported_and_has_its_window() -> None:
+    match = TABLE.find("gpt-4o-prod")
+    assert match.warning == "`gpt-4o-prod` has no card of its own: counted as `gpt-4o`"
+    assert TABLE.window("gpt-4o-prod").resolved
+    assert TABLE.find("gpt-4o").warning is None
 
 
 def test_plain_claude_is_the_newest_sonnet() -> None:
@@ -273,7 +302,7 @@ NAMES = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=12).map("".joi
 @given(NAMES)
 def test_no_name_breaks_the_look_up(name: str) -> None:
     match = TABLE.get(name)
-    assert match is None or (match.asked == name and match.how in {"id", "alias", "dated", "family"})
+    assert match is None or (match.asked == name and match.how in {"id", "alias", "dated", "family", "version"})
 
 
 @pytest.mark.requirement("S3:unsupported")

@@ -311,3 +311,18 @@ def test_a_younger_vocabulary_is_counted_by_its_elders_within_a_band(meter: Mete
         assert younger.tokens == elder.tokens
         assert younger.low < elder.tokens < younger.high
     assert meter.count(chinese * 100, "qwen3.5-9b").low < 0.7 * meter.count(chinese * 100, "qwen3-32b").tokens
+
+
+@pytest.mark.requirement("S3:method")
+def test_reports_for_a_version_without_a_card_correct_no_other_model() -> None:
+    meter = Meter(shipped())
+    body = {"messages": [{"role": "user", "content": "The committee met on Tuesday. " * 100}], "max_tokens": 9}
+    known, unlisted = ({**body, "model": model} for model in ("claude-sonnet-5-5", "claude-sonnet-6"))
+    before = meter.weigh(read_request(known)).total
+    guess = meter.weigh(read_request(unlisted)).total
+    assert guess.method is Method.ESTIMATED
+    assert guess.low <= 0.71 * guess.tokens
+    assert guess.high >= 1.29 * guess.tokens
+    meter.observe(read_request(unlisted), round(1.5 * guess.tokens))
+    assert meter.weigh(read_request(known)).total == before
+    assert meter.weigh(read_request(unlisted)).total.tokens > 1.4 * guess.tokens

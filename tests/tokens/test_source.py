@@ -65,6 +65,30 @@ async def test_the_model_is_echoed_as_it_was_written(source: CountSource):
     assert known["error_band"]["low"] <= found["token_count"] <= known["error_band"]["high"]
 
 
+@pytest.mark.requirement("S3:method", "S3:models")
+async def test_a_version_without_a_card_is_an_estimate_that_names_what_it_was_counted_as(source: CountSource):
+    text = "The committee met on Tuesday to go through fourteen proposals. " * 20
+    found = await answer(source, text=text, model="claude-sonnet-6")
+    assert (found["model"], found["resolved"], found["method"]) == ("claude-sonnet-6", "claude-sonnet-5-5", "estimated")
+    assert "claude-sonnet-6" in found["warning"]
+    known, band = (
+        await answer(source, text=text, model="claude-sonnet-5-5"),
+        await detail(source, text=text, model="claude-sonnet-6"),
+    )
+    assert found["token_count"] == known["token_count"]
+    assert "warning" not in known
+    assert not band["exact"]
+    assert band["error_band"]["low"] <= 0.7 * found["token_count"]
+    assert band["error_band"]["high"] >= 1.3 * found["token_count"]
+
+
+@pytest.mark.requirement("S3:models")
+async def test_a_variant_of_a_known_version_is_counted_with_its_tokenizer_and_says_so(source: CountSource):
+    found = await answer(source, text="Hello, world!", model="azure/gpt-4o-prod")
+    assert (found["token_count"], found["method"], found["resolved"]) == (4, "exact", "gpt-4o")
+    assert "counted as `gpt-4o`" in found["warning"]
+
+
 @pytest.mark.requirement("S3:default-model", "S3:echo-model")
 @pytest.mark.parametrize("model", [None, ""])
 async def test_a_model_that_is_left_empty_is_the_default(source: CountSource, model: str | None):

@@ -177,6 +177,7 @@ def _as_json(
             {
                 "model": name,
                 "resolved": match.card.id,
+                "warning": match.warning,
                 "window": match.card.window,
                 "retired": None if match.card.retired is None else str(match.card.retired),
                 "replaced_by": match.card.replaced_by,
@@ -214,8 +215,8 @@ def _print_lines(
         for line, text in zip(lines, body, strict=True):
             emit(text if line.kind == "file" else bold(text))
     for match in matches:
-        if match.how == "family":
-            emit(dim(f"no card is called {match.asked}: counted as {match.card.id}"))
+        if match.warning:
+            emit(dim(match.warning))
     whole_counts = _sum([line.counts for line in lines if line.depth == 0 and line.kind != "total"], len(matches))
     for match, price, count in zip(matches, prices, whole_counts, strict=True):
         if note := retirement_note(match.card):

@@ -125,7 +125,7 @@ def _print_card(match: Match, price: Price | None) -> None:
 
 
 def _kinship(match: Match) -> str:
-    return ", which has no card of its own" if match.how == "family" else ""
+    return ", which has no card of its own" if match.warning else ""
 
 
 def _tokens(value: int | None) -> str:

@@ -18,7 +18,7 @@ entries are the same objects.
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, chain
@@ -104,6 +104,27 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 """Words with which people ask for something."""
+_TOLD = re.compile(
+    r"^\W*(?:(?:also|and|then|next|finally|first|afterwards|instead|otherwise|if \w+ing)\b,? )?"
+    r"(?:add|answer|ask|assume|begin|build|call|change|check|commit|convert|copy|create|cut|delete|deploy|describe|document|drop|end|exclude|explain|fix"
+    r"|follow|format|give|handle|hide|ignore|implement|include|install|keep|leave|link|list|log|make|mark|measure|merge|move"
+    r"|name|note|open|pick|print|publish|push|put|quote|read|remember|remove|rename|replace|reply|report|return|reuse|review"
+    r"|rewrite|round|run|save|say|send|set|show|skip|sort|split|start|stay|store|summari[sz]e|switch|tag|take|target|test"
+    r"|translate|treat|trim|try|turn|update|use|validate|verify|wait|wrap|write"
+    r"|antworte|benenne|beginne|behalte|benutze|erstelle|frag|frage|füge|gib|lass|lasse|lösche|mach|mache|nenne|nimm|nutze"
+    r"|prüfe|schreib|schreibe|setze|speichere|teste|verwende|zeig|zeige"
+    r"|añade|agrega|borra|cambia|crea|deja|elimina|escribe|guarda|haz|muestra|pregunta|prueba|responde|usa|utiliza"
+    r"|adicione|altere|apague|crie|deixe|escreva|faça|mantenha|mostre|pergunte|responda|teste|use"
+    r"|ajoute|change|crée|demande|écris|fais|garde|laisse|montre|réponds|supprime|teste|utilise|vérifie)\b",
+    re.IGNORECASE,
+)
+"""Sentences that tell what to do."""
+_BLOCK = re.compile(r"^(```+|~~~+).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
+"""A fenced block, in which people quote what is not their own."""
+_REPEATED, _ALIKE = 6, 3
+"""How many sentences are the same, or begin with the same so many words, if a program or a document has them."""
+_OTHERS = 10
+"""Rank added to such sentences."""
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[ \t]*\S[^\n]*)*")
 _PROSE = 0.3
 """Share of a text's lines that are sentences. Below it the text is data, and its sentences are a person's own."""
@@ -116,6 +137,7 @@ _LONGEST = 400
 """Most characters of a sentence that is carried. A longer one is data."""
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
+_GIVEN = re.compile(r"[\"'`(\[{][^\"'`)\]}]*[\"'`)\]}]|\S*[/\\.:_=]\S+|\S*\d\S*")
 _LETTERS = 0.65
 """Share of letters and spaces in a sentence. A line with less is from a log."""
 _BRIEFEST = 8
@@ -126,6 +148,13 @@ _WORDS, _WIDE_WORDS, _SENTENCE_LETTERS = 4, 8, 0.8
 spaces."""
 _REMINDED = 3
 """Number of times that the same words occur beside results before they count as a program's reminder."""
+_OWN_SHARE = 0.8
+"""Largest share of an excerpt for the sentences before and behind pasted data."""
+_DATA, _LONG_LINE = 2, 2_000
+"""Lines that are no sentences, one after the other, with which data begin, and characters of a line that is data by
+itself."""
+_FULL, _GROWTH = 0.85, 3.0
+"""Share of its room that an excerpt fills if possible, and the largest factor by which it grows at once."""
 _LIMITS = 0.5
 """Largest share of an excerpt for constraints."""
 _TRIES = 8
@@ -151,6 +180,8 @@ class _Limit:
     text: str
     rank: int
     """0 for the sentence that is kept first."""
+    far: int
+    """Characters between it and the end of the text at which a person speaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,67 +272,134 @@ def excerpt(text: str, room: int, count: Callable[[str], int], *, recalls: bool)
         return text
     query = said_in(text) if recalls else None
     limits = list(_limits(text))
-    share, made = 1.0, ""
+    own = _own_ends(text, int(_OWN_SHARE * room), count)
+    share, best = 1.0, ""
     for _ in range(_TRIES):
-        made = _cut(text, share * room / tokens, limits, int(share * _LIMITS * room), (count, tokens, query))
+        half = int(len(text) * min(0.98, share * room / tokens) / 2)
+        between = int(min(1.0, share) * _LIMITS * room)
+        made = _cut(text, half, own, limits, between, (count, tokens, query))
         size = count(made)
-        if size <= room:
-            return made
-        share *= 0.95 * room / size
-    return made if count(made) <= room else ""
+        if size > room:
+            share *= 0.95 * room / size
+        else:
+            best = max(best, made, key=len)
+            if size >= _FULL * room:
+                break
+            # The ends of a text may have far fewer tokens than its middle, such as words around encoded data.
+            share *= min(_GROWTH, 0.98 * room / size)
+    return best
 
 
-def _cut(
+def _cut(  # noqa: PLR0913, PLR0917
     text: str,
-    share: float,
+    half: int,
+    own: tuple[int, int],
     limits: Sequence[_Limit],
     room: int,
     counted: tuple[Callable[[str], int], int, str | None],
 ) -> str:
+    """Return about `half` characters of either side of a text, at least its `own` ends, and the constraints in between
+    that fit `room` tokens."""
     count, tokens, query = counted
-    half = max(1, int(len(text) * share / 2))
-    least = max(1, int(0.1 * share * len(text)))
+    half = max(1, half)
+    least, given = max(1, half // 5), half
     while True:
-        head, tail = _whole_lines(text, half)
+        head, tail = _whole_lines(text, max(given, own[0]), max(given, own[1]))
         end = len(text) - len(tail)
         inner = [limit for limit in limits if limit.start + len(limit.text) > len(head) and limit.start < end]
         kept, used = set[_Limit](), 0
-        for limit in sorted(inner, key=lambda one: (one.rank, len(one.text))):
+        for limit in sorted(inner, key=lambda one: (one.rank, one.far)):
             size = count(limit.text) + 3
             if used + size <= room:
                 used += size
                 kept.add(limit)
         # The constraints take their room from the beginning and the end, which then leave more in between.
-        given = max(least, int((len(text) * share - sum(len(limit.text) for limit in kept)) / 2))
-        if given >= half:
+        left = max(least, half - sum(len(limit.text) for limit in kept) // 2)
+        if left >= given:
             break
-        half = given
+        given = left
     between = "".join(f"- {limit.text}\n" for limit in inner if limit in kept)
     lost = tokens - count(head) - count(tail) + lost_in(text[len(head) : end])
     return f"{head.rstrip()}\n{gap(lost, (), query)}\n{between}{tail.lstrip()}"
 
 
-def _whole_lines(text: str, half: int) -> tuple[str, str]:
-    """Return `half` characters of either side of a text, less if a line or a word would be a stump."""
-    head, tail = text[:half], text[len(text) - half :]
+def _whole_lines(text: str, first: int, last: int) -> tuple[str, str]:
+    """Return so many characters of either side of a text, less if a line or a word would be a stump."""
+    head, tail = text[:first], text[max(first, len(text) - last) :]
     line = head.rfind("\n") + 1
-    head = head[:line] if line > half // 2 else beginning(text, half)
+    head = head[:line] if line > first // 2 else beginning(text, first)
     line = tail.find("\n") + 1
-    return head, tail[line:] if 0 < line < half // 2 else ending(text, half)
+    return head, tail[line:] if 0 < line < len(tail) // 2 else ending(text, len(tail))
+
+
+def _own_ends(text: str, room: int, count: Callable[[str], int]) -> tuple[int, int]:
+    """Return how many characters at the beginning and at the end of a text are sentences before data begin: what a
+    person wrote around what was pasted. 0 where they do not fit the room, or where all of the text is sentences."""
+    lines = text.split("\n")
+    first = _sentences_before_data(lines)
+    last = _sentences_before_data(lines[::-1])
+    if max(first, last) > len(text) // 2:
+        return 0, 0
+    head, tail = count(text[:first]) if first else 0, count(text[len(text) - last :]) if last else 0
+    if head + tail <= room:
+        # The line before the first of the last sentences ends outside.
+        return first, last + 1 if last else 0
+    return (first, 0) if head <= room and (head <= tail or tail > room) else (0, last + 1 if tail <= room else 0)
+
+
+def _sentences_before_data(lines: Iterable[str]) -> int:
+    """Return the characters of the leading lines up to the last sentence before several lines that are data."""
+    size, told, data = 0, 0, 0
+    for line in lines:
+        size += len(line) + 1
+        if _is_sentence(line):
+            told, data = size, 0
+        elif line.strip():
+            data += 1
+            if data >= _DATA or len(line) > _LONG_LINE:
+                break
+    return told
 
 
 def _limits(text: str) -> Iterator[_Limit]:
     """Yield what a person asks for or forbids, in order, each once. Of sentences that differ only in numbers, the
-    first."""
-    seen = set[str]()
+    first.
+
+    A sentence that occurs several times, begins like several others or is quoted in a block is a program's or a
+    document's. Such sentences are carried only after all others.
+    """
     own = own if len(own := list(_own_paragraphs(text))) <= _FEW else []
-    sentences = (one for found in _SENTENCE.finditer(text) for one in _lines_of(found))
-    for start, sentence in sorted((*own, *sentences)):
-        shape = _DIGITS.sub("0", sentence.casefold())
-        rank = 0 if (start, sentence) in own else _rank(sentence)
-        if rank is not None and shape not in seen:
-            seen.add(shape)
-            yield _Limit(start, sentence, rank)
+    quoted = [found.span() for found in _BLOCK.finditer(text)]
+    sentences = [one for found in _SENTENCE.finditer(text) for one in _lines_of(found)]
+    ranked = [(start, sentence, rank) for start, sentence in sentences if (rank := _rank(sentence)) is not None]
+    shapes, beginnings = Counter[str](), Counter[str]()
+    for _, sentence, _ in ranked:
+        shape = _shape(sentence)
+        shapes[shape] += 1
+        beginnings[_beginning(sentence)] += shapes[shape] == 1
+    lines = text.split("\n")
+    begins, ends = _sentences_before_data(lines) > 0, _sentences_before_data(lines[::-1]) > 0
+    seen = set[str]()
+    for start, sentence, rank in sorted((*((*one, 0) for one in own), *ranked)):
+        shape = _shape(sentence)
+        if shape in seen:
+            continue
+        seen.add(shape)
+        is_alike = shapes[shape] >= _REPEATED or beginnings[_beginning(sentence)] >= _REPEATED
+        is_quoted = any(first < start < last for first, last in quoted)
+        far = [start] * (begins or not ends) + [len(text) - start] * (ends or not begins)
+        yield _Limit(start, sentence, rank + _OTHERS if is_alike or is_quoted else rank, min(far))
+
+
+def _shape(sentence: str) -> str:
+    return _DIGITS.sub("0", sentence.casefold())
+
+
+def _beginning(sentence: str) -> str:
+    """Return the first words of a sentence without what differs between sentences of a program (quotations, paths,
+    numbers), or its first characters in a script without spaces."""
+    words = _GIVEN.sub("_", sentence.casefold()).split(maxsplit=_ALIKE)
+    return " ".join(words[:_ALIKE]) if len(words) > _ALIKE else sentence[: 2 * _ALIKE]
 
 
 def _rank(sentence: str) -> int | None:
@@ -311,7 +409,8 @@ def _rank(sentence: str) -> int | None:
     letters = sum(map(len, _WORD.findall(sentence))) + sum(map(str.isspace, sentence))
     if letters < _LETTERS * len(sentence):
         return None
-    return next((rank for rank, kind in enumerate((_FIRM, _ASKED, _SOFT), 1) if kind.search(sentence)), None)
+    kinds = (_FIRM, _ASKED, _TOLD, _SOFT)
+    return next((rank for rank, kind in enumerate(kinds, 1) if kind.search(sentence)), None)
 
 
 def _lines_of(found: re.Match[str]) -> Iterator[tuple[int, str]]:
@@ -341,6 +440,8 @@ def _is_sentence(line: str) -> bool:
     words = _WORD.findall(line)
     letters = sum(map(len, words))
     is_long = len(words) >= _WORDS or (letters >= _WIDE_WORDS and not line.isascii())
+    if line.isascii() and _WORDS * line.count(" ") < len(words):
+        return False
     return is_long and letters + line.count(" ") > _SENTENCE_LETTERS * len(line.strip())
 
 

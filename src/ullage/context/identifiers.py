@@ -22,7 +22,7 @@ from functools import lru_cache
 from json import loads
 from math import log, log1p
 
-from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
+from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown, join_texts
 from ullage.tokens import Steps, drain
 from ullage.tool import Json
 
@@ -37,8 +37,10 @@ from .structured_values import (
     read_structure,
     records_of,
     scalars,
+    words_asked,
     write_value,
 )
+from .tool_pairs import is_marked, split_note
 
 __all__ = [
     "LONGEST",
@@ -79,7 +81,7 @@ _LABELS = {
 }
 _OTHER = "names"
 _KINDS = frozenset({*_LABELS.values(), _OTHER})
-_NAME = re.compile(r"[\w.-]{1,41}(?: [\w-]{1,20})?")
+_NAME = re.compile(r"(?!- )[\w.-]{1,41}(?: [\w-]{1,20})?")
 """Names that may begin a line. They come from arbitrary JSON."""
 _ITEM = re.compile(r"`([^`]+)`|(\S+)")
 
@@ -206,11 +208,25 @@ def named_values(text: str) -> list[tuple[str, str]]:
 def _plain(text: str) -> str:
     r"""Remove the escapes of JSON within JSON, so that `\nname` is not read as a name. A backslash may also belong to a
     path."""
+    if "\\u" in text:
+        text = _UNICODE.sub(_unescaped, text)
     if text.count("\\n") > text.count("\n") and not _DRIVE.search(text):
         text = text.replace("\\n", "\n").replace("\\t", "\t")
     return text.replace('\\"', '"').replace("\\/", "/") if "\\" in text else text
 
 
+def _unescaped(found: re.Match[str]) -> str:
+    """Return the characters for which escapes stand; the escapes themselves for half a surrogate pair or a control
+    character."""
+    try:
+        text = found[0].encode().decode("unicode-escape").encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return found[0]
+    return text if text.isprintable() else found[0]
+
+
+_UNICODE = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+"""Letters as JSON escapes them: `Malm\\u00f6`. The same name is not escaped where a call repeats it."""
 _SHORT = 80
 """Most characters of a value that is one thing, not a text."""
 _BODY = 200
@@ -336,7 +352,10 @@ def _said_in(part: Part, speaker: int) -> Iterator[_Said]:
             yield from _values(_arguments(part.arguments), Seen.ARGUMENT)
         case ToolResult():
             for inner in part.parts:
-                yield from _said_in(inner, Seen.RESULT)
+                if isinstance(inner, Text) and is_marked(inner.text):
+                    yield _Said(seen=Seen.RESULT, text=split_note(inner.text)[0])
+                else:
+                    yield from _said_in(inner, Seen.RESULT)
         case Unknown(value):
             yield from _values(value, speaker)
         case _:
@@ -457,7 +476,8 @@ for little room, a list contains more."""
 _RECORDED = 0.2
 """Rank of a word of an earlier record, from 0 for the first of a line to 1."""
 _STANDS_FOR = 20
-"""Factor by which the text behind an earlier ledger is larger than the ledger."""
+"""Factor by which the text behind the words of an earlier ledger is larger than these. Its records stand for as much
+as they are."""
 _CHARACTERS = 4
 """Characters of a token in a rough estimate."""
 _SPOKEN = Seen.USER | Seen.ASSISTANT | Seen.ARGUMENT
@@ -508,6 +528,8 @@ def identifier_steps(  # noqa: PLR0913
         related: Messages whose results become records; None for all.
     """
     said, staying = Sightings(), Sightings()
+    # Results that an earlier compaction masked or cut have notes in the form of a ledger.
+    earlier = (*earlier, *filter(None, (split_note(text)[1] for text in _result_texts(messages) if is_marked(text))))
     yield from said.read(messages)
     yield from staying.read(beside)
     for text in earlier:
@@ -516,6 +538,7 @@ def identifier_steps(  # noqa: PLR0913
     records = yield from records_of(messages if related is None else related)
     records = [*(one for text in earlier for one in read_records(text, records)), *records]
     spoken = {word for found in (said.found, staying.found) for word, seen in found.items() if seen.seen & _SPOKEN}
+    spoken.update(*map(words_asked, earlier))
     # The approximate number of tokens of the messages, and of the text behind earlier ledgers.
     texts = (part.parts if isinstance(part, ToolResult) else (part,) for one in messages for part in one.parts)
     parts = (part for inner in texts for part in inner)
@@ -523,7 +546,8 @@ def identifier_steps(  # noqa: PLR0913
         len(part.text if isinstance(part, Text) else part.arguments if isinstance(part, ToolCall) else "")
         for part in parts
     )
-    gauged = (size + _STANDS_FOR * sum(map(len, earlier))) // _CHARACTERS
+    recorded = sum(len(line) for text in earlier for line in text.split("\n") if line.startswith(MARK))
+    gauged = (size + recorded + _STANDS_FOR * (sum(map(len, earlier)) - recorded)) // _CHARACTERS
     part = room / max(1, gauged)
     share = min(_RECORDS, _ALONE * part if alone else _BESIDE * part**2)
     lines = yield from fit_records(records, spoken, int(share * room), count)
@@ -541,6 +565,11 @@ def identifier_steps(  # noqa: PLR0913
     ]
     listed = yield from _fitted(items, left, count)  # A word has at least one token.
     return "\n".join(filter(None, (told, listed)))
+
+
+def _result_texts(messages: Iterable[Message]) -> Iterator[str]:
+    results = (part for message in messages for part in message.parts if isinstance(part, ToolResult))
+    return (join_texts(result.parts) for result in results)
 
 
 def _recall(said: Sightings, ledger: str) -> None:

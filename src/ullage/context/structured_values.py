@@ -15,11 +15,14 @@ may contain digits, dots and dashes.
 """
 
 import re
+from _csv import Error as CSVError
+from _csv import reader
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from json import JSONDecodeError, JSONDecoder, loads
 from typing import cast
 
@@ -27,7 +30,7 @@ from ullage.messages import Message, ToolResult, join_texts
 from ullage.tokens import Steps
 from ullage.tool import Json
 
-from .tool_pairs import Call, pair
+from .tool_pairs import Call, is_gap, is_marked, is_placeholder, pair, split_note
 
 __all__ = [
     "MARK",
@@ -43,6 +46,7 @@ __all__ = [
     "read_structure",
     "records_of",
     "scalars",
+    "words_asked",
     "write_value",
 ]
 
@@ -156,7 +160,7 @@ first words, a longer word is left out."""
 _WRAPPED = re.compile(r"""\btext=(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 """Results that a program wrote in Python's notation: `[TextContent(type='text', text='…')]`."""
 _LINE = re.compile(
-    r"^(?P<indent> *)(?P<item>- )?(?P<key>[A-Za-z_][\w./-]{0,60}(?: [\w-]{1,20})?):(?: +(?P<value>.*))?$"
+    r"^(?P<indent> *)(?P<item>- )?(?P<key>[A-Za-z_][\w./\[\]-]{0,60}(?: [\w-]{1,20})?):(?: +(?P<value>.*))?$"
 )
 _ITEM = re.compile(r"^(?P<indent> *)- (?P<value>\S.*)$")
 _BLOCKS = ("|", "|-", "|+", ">", ">-", ">+")
@@ -167,26 +171,50 @@ _RULE = re.compile(r"[\s|+:=-]+")
 _AROUND = 100
 """Most characters before JSON."""
 _CODES = frozenset({Kind.CODED, Kind.CAPITALS, Kind.HASH, Kind.MAIL, Kind.DATE, Kind.LINK, Kind.PATH, Kind.FILE})
+_LINE_SHOWN = 300
+"""Most characters of a line of a listing that is written as it is."""
+_LINE_KINDS = _CODES | {Kind.NUMBER, Kind.NAME}
+"""Kinds of words that are written of a longer line."""
+_LISTED = frozenset({Kind.CODED, Kind.HASH, Kind.MAIL, Kind.DATE})
+"""Kinds of words of which a line of a listing has at least one."""
 _STATE = re.compile(r"[A-Za-z][A-Za-z_-]{1,15}")
 _NAMED = 500
 """Most values that are searched for names."""
 _OPENING = re.compile(r"[\[{]")
+_BETWEEN = re.compile(r"[\s,]*")
+_COLUMN = re.compile(r"[A-Za-z_][\w.\[\]()%#/-]*(?: [\w.()%#/-]+){0,3}")
+"""The name of a column."""
+_LEAST_COLUMNS = 3
+"""Fewest columns of a table in comma-separated values. Sentences often have one comma."""
+_XML = re.compile(
+    r"<(?P<close>/?)(?P<name>[A-Za-z_][\w:.-]*)(?P<attributes>(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*(?P<empty>/?)>"
+    r"|<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(?P<data>.*?)\]\]>",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+_PAGE = re.compile(r"<(?:!doctype|html|head|body|div|span|p|a|ul|table|script|svg|h[1-6])\b", re.IGNORECASE)
+_HEADING = 2_000
+"""Characters of a text in which elements of a page show what it is."""
+_MARKED = re.compile(r"\s*(?:[-*•‣]|\(?\d{1,3}[.)]|\[\d{1,3}\])\s+\S")
+"""The beginning of an item of a list."""
+_LINE_WORD = re.compile(r"[^\s,;|()\[\]{}<>\"'`]+")
 _DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
 _LEAST_LINES = 2
 _SCOPES = "namespace|server|owner|repo|repository|project|branch|bucket|database|channel|region"
 _NAMING = re.compile(
-    rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku|price|amount|{_SCOPES})s?$",
+    rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku"
+    rf"|(?:price|amount|rate|fee|cost|total|balance)(?:_[a-z]+)?|{_SCOPES})s?$",
     re.IGNORECASE,
 )
 """Keys whose values later calls are made of."""
 _STAMP = re.compile(r"(?:created|updated|modified|changed)(?:_?at|_?on)?$|timestamp", re.IGNORECASE)
 """Keys whose values say when something was recorded."""
 _BARE = re.compile(
-    rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
+    rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
 )
 """Keys whose values only name a thing, or what it belongs to."""
 _IDENTIFYING = re.compile(
-    r"(?:^|[_\-a-z ])(?:id|number|no|code|key|name|title|path|file|url|uri|link|email|mail|phone|date|day|time|dob"
+    r"(?:^|[_\-a-z. ])(?:id|number|no|code|key|name|title|path|file|url|uri|link|email|mail|phone|date|day|time|dob"
     r"|hash|sha|ref|uuid|slug|version|branch|amount|price|cost|total|balance|status|state|type|kind|namespace|zip|user"
     r"|server|tool)s?$",
     re.IGNORECASE,
@@ -234,7 +262,14 @@ def read_structure(text: str) -> Json:
     if quoted:
         inner: list[Json] = [value for one in quoted if (value := read_structure(_unquoted(one))) is not None]
         return inner[0] if len(inner) == 1 else inner or None
-    return _opened(_read_json(text) or _read_columns(text) or _read_lines(text))
+    return _opened(
+        _read_json(text)
+        or _read_columns(text)
+        or _read_csv(text)
+        or _read_xml(text)
+        or _read_lines(text)
+        or _read_listing(text)
+    )
 
 
 def _unquoted(quoted: str) -> str:
@@ -245,16 +280,109 @@ def _unquoted(quoted: str) -> str:
 
 
 def _read_json(text: str) -> Json:
-    """Read JSON, alone or with a few words around it."""
+    """Read JSON, alone or with a few words around it. Several values in a row, as in JSON lines, are a list."""
     opening = _OPENING.search(text, 0, _AROUND)
     if opening is None:
         return None
-    try:
-        value, end = JSONDecoder().raw_decode(text, opening.start())
-    except (JSONDecodeError, RecursionError):
-        return None
+    values, end, decoder = list[Json](), opening.start(), JSONDecoder()
+    while end < len(text) and _OPENING.match(text, end):
+        try:
+            value, end = decoder.raw_decode(text, end)
+        except (JSONDecodeError, RecursionError):
+            break
+        values += [cast("Json", value)] if value else []
+        between = _BETWEEN.match(text, end)
+        end = between.end() if between else end
     is_most = 2 * (end - opening.start()) > len(text)
-    return cast("Json", value) if value and is_most else None
+    return (values[0] if len(values) == 1 else values or None) if is_most else None
+
+
+def _read_csv(text: str) -> Json:
+    """Read comma-separated values with a head of names, as a list of objects."""
+    first = text.partition("\n")[0]
+    delimiter = max(",;", key=first.count)
+    if not first.count(delimiter) or "\n" not in text:
+        return None
+    try:
+        head, *rows = reader(text.splitlines(), delimiter=delimiter, skipinitialspace=True)
+    except CSVError:
+        return None
+    whole = [row for row in rows if len(row) == len(head)]
+    is_head = len(head) >= _LEAST_COLUMNS and len(set(head)) == len(head) and all(map(_COLUMN.fullmatch, head))
+    if not is_head or not whole or 5 * len(whole) < 4 * len(rows):
+        return None
+    return [{name: cell for name, cell in zip(head, row, strict=True)} for row in whole]  # noqa: C416
+
+
+def _read_xml(text: str) -> Json:
+    """Read elements with their attributes, as an object; None if they are a page or do not close."""
+    start = text.find("<", 0, _AROUND)
+    if start < 0 or not text.endswith(">") or _PAGE.search(text, start, start + _HEADING):
+        return None
+    top: dict[str, Json] = {}
+    open_ones: list[tuple[str, dict[str, Json], list[str]]] = [("", top, [])]
+    end = start
+    for tag in _XML.finditer(text, start):
+        open_ones[-1][2].append(text[end : tag.start()])
+        end = tag.end()
+        if tag["data"] is not None:
+            open_ones[-1][2].append(tag["data"])
+        if tag["name"] is None:
+            continue
+        if not tag["close"]:
+            held: dict[str, Json] = {key: value[1:-1] for key, value in _ATTRIBUTE.findall(tag["attributes"])}
+            open_ones.append((tag["name"], held, []))
+        if tag["close"] or tag["empty"]:
+            name, inner, said = open_ones.pop()
+            if name != tag["name"] or not open_ones:
+                return None
+            words = " ".join("".join(said).split())
+            _add(open_ones[-1][1], name, ({**inner, "text": words} if words else inner) if inner else words)
+    return top if len(open_ones) == 1 and end == len(text) and top else None
+
+
+def _add(held: dict[str, Json], key: str, value: Json) -> None:
+    """Set the value of a key; the values of a repeated key are a list."""
+    known = held.get(key)
+    if key not in held:
+        held[key] = value
+    elif isinstance(known, _Repeated):
+        known.append(value)
+    else:
+        held[key] = _Repeated([known, value])
+
+
+class _Repeated(list["Json"]):
+    """The values of a repeated key."""
+
+
+class Line(str):
+    """A line that relates values in words: `1. Grand Hotel, room R214, 129.00 EUR`. It is one item of a listing."""
+
+    __slots__ = ()
+
+    @property
+    def words(self) -> list[str]:
+        return [one for found in _LINE_WORD.findall(self) if (one := found.rstrip(".,:;!?"))]
+
+
+def _read_listing(text: str) -> Json:
+    """Read the items of a list in words, or a short text that relates at least two values; None for other prose and
+    for code."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    marked = [line for line in lines if _MARKED.match(line)]
+    if len(lines) > 1 and 2 * len(marked) < len(lines):
+        return None
+    items = [Line(" ".join(line.split())) for line in (marked or lines)]
+    told = [item for item in items if len(item) <= _WORD and _tells(item)]
+    return cast("Json", told) if told and 2 * len(told) >= len(items) else None
+
+
+def _tells(line: Line) -> bool:
+    """Return whether a line relates a code with at least one other value."""
+    kinds = [kind_of(word) for word in set(line.words)]
+    codes = sum(kind in _LISTED for kind in kinds)
+    return bool(codes) and codes + kinds.count(Kind.NUMBER) > 1
 
 
 def _read_columns(text: str) -> Json:
@@ -399,6 +527,8 @@ def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
             waiting.extend(reversed(one.items()))
         elif isinstance(one, list):
             waiting.extend((name, inner) for inner in reversed(one))
+        elif isinstance(one, Line):
+            yield from ((name, word) for word in one.words)
         elif isinstance(one, str | int | float) and not isinstance(one, bool) and str(one).strip():
             yield name, str(one)
 
@@ -448,7 +578,17 @@ def _write_form(value: Json, form: _Form) -> str:
         return f"{{{', '.join(shown)}}}" if shown else ""
     if isinstance(value, list) and form.depth:
         return _write_list(value, form)
-    return _write_scalar(value)
+    return _write_line(value, form) if isinstance(value, Line) else _write_scalar(value)
+
+
+def _write_line(line: Line, form: _Form) -> str:
+    """Write a line of a listing; where little is wanted, its codes, numbers and names without the words between."""
+    if (form.wanted is None or not form.strict) and len(line) <= _LINE_SHOWN:
+        return f'"{line}"' if _DELIMITER.search(line) else line
+    wanted = form.wanted or frozenset[str]()
+    kinds = _CODES if form.bare else _LINE_KINDS
+    told = [word for word in line.words if word in wanted or kind_of(word) in kinds]
+    return f"({' '.join(dict.fromkeys(told))})" if told else ""
 
 
 def _write_scalar(value: Json) -> str:
@@ -499,12 +639,12 @@ def _share_keys(held: Sequence[Json]) -> bool:
 
 def _write_list(values: Sequence[Json], form: _Form) -> str:
     rows = list(values)
-    if form.wanted is not None and len(rows) > 1 and all(isinstance(one, dict | list) for one in rows):
+    if form.wanted is not None and len(rows) > 1 and all(isinstance(one, dict | list | Line) for one in rows):
         spoken = form.wanted
         named = [any(text in spoken for _, text in scalars(one)) for one in rows]
         # If some were mentioned and others not, the others are left out first.
         rows = [one for one, is_named in zip(rows, named, strict=True) if is_named] or rows
-    is_plain = not any(isinstance(one, dict | list) for one in rows)
+    is_plain = not any(isinstance(one, dict | list | Line) for one in rows)
     rows = rows[: _PLAIN_ROWS * form.rows if is_plain else form.rows]
     left = len(values) - len(rows)
     more = f" (+{left} more)" if left else ""
@@ -537,8 +677,11 @@ _NEARLY = 0.75
 """Share of the things named by a shorter line that a longer one must name as well."""
 _LEAST, _PART = 100, 6
 """Tokens that a record may always have, and the divisor of the room that limits a record if not all fit."""
-_HITS = 6
-"""Mentioned values beyond which a record is not worth more."""
+_BRIEF = 100
+"""Tokens up to which a record is short."""
+_HITS, _VALUES = 6, 25
+"""Mentioned values beyond which a record is not worth more, and all values of a record up to which they count in
+full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -558,7 +701,18 @@ class Record:
     def lines(self, wanted: Set[str]) -> list[str]:
         """Return the record in ever fewer words, without repetitions."""
         if self.value is None:
-            return [f"{MARK}{self.text or self.head}"]
+            text = self.text or self.head
+            return [f"{MARK}{one}" for one in dict.fromkeys((text, _fewer_rows(text, wanted)))]
+        if isinstance(self.value, list) and all(isinstance(one, Line) for one in self.value):
+            # Of a listing nothing but the lines that were mentioned says what the rest was.
+            shown = (
+                write_value(self.value),
+                write_value(self.value, wanted=wanted),
+                write_value(self.value, wanted=wanted, strict=True),
+                write_value(self.value, wanted=wanted, rows=_FEW, strict=True),
+                write_value(self.value, wanted=wanted, rows=_FEWER, bare=True),
+            )
+            return self._written(dict.fromkeys(filter(None, shown)))
         shown = (
             write_value(self.value),
             write_value(self.value, wanted=wanted),
@@ -571,7 +725,10 @@ class Record:
             write_value(self.value, wanted=frozenset(), rows=_FEW, bare=True),
             write_value(self.value, wanted=frozenset(), rows=_FEWER, depth=_SHALLOW, bare=True),
         )
-        made = [f"{MARK}{self.head}: {one}" if self.head else f"{MARK}{one}" for one in self._best(shown)]
+        return self._written(self._best(shown))
+
+    def _written(self, shown: Iterable[str]) -> list[str]:
+        made = [f"{MARK}{self.head}: {one}" if self.head else f"{MARK}{one}" for one in shown]
         return made or [f"{MARK}{self.head}"]
 
     def _best(self, shown: Iterable[str]) -> list[str]:
@@ -600,8 +757,15 @@ def records_of(messages: Sequence[Message]) -> Steps[list[Record]]:
 
 
 def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
-    value = read_structure(join_texts(result.parts))
+    text = join_texts(result.parts)
     head = _head(call) if call is not None else (result.name or "")[:_NAME]
+    if is_marked(text):
+        text, _ = split_note(text)
+        form, _, more = text.partition("\n")
+        if form[:1] in ("{", "[") and form[-1:] in ("}", "]") and is_gap(more) and not is_placeholder(text):
+            # An earlier compaction wrote the result in few words.
+            return Record(head=head, text=f"{head}: {form}", place=place)
+    value = None if is_marked(text) else read_structure(text)
     if is_record(value):
         subject, keys = None, 0
         if isinstance(value, dict):
@@ -660,6 +824,54 @@ def read_records(ledger: str, newer: Sequence[Record]) -> Iterator[Record]:
             yield Record(head="", text=text, place=-1)
 
 
+def words_asked(ledger: str) -> set[str]:
+    """Return the words of the calls whose records an earlier ledger has."""
+    heads = (line.partition("): ")[0] for line in ledger.split("\n") if line.startswith(MARK))
+    return {word for head in heads for word in Line(head.partition("(")[2].replace("=", " ")).words}
+
+
+def _fewer_rows(text: str, wanted: Set[str]) -> str:
+    """Return a record of an earlier ledger with only those rows of its table that have a wanted word, if there are
+    any."""
+    start, rows, depth, begun = -1, list[str](), 0, 0
+    for found in _ROW_MARK.finditer(text):
+        mark = found[0]
+        if mark in "[{":
+            depth += 1
+            if start < 0 and mark == "[" and _is_table(text, found.end()):
+                start, depth, begun = found.end(), 1, found.end()
+        elif start >= 0 and mark == " | " and depth == 1:
+            rows.append(text[begun : found.start()])
+            begun = found.end()
+        elif mark in "]}":
+            depth -= 1
+            if start >= 0 and depth == 0:
+                rows.append(text[begun : found.start()])
+                return _with_rows(text, (start, found.start()), rows, wanted)
+    return text
+
+
+def _is_table(text: str, start: int) -> bool:
+    """Return whether a list that begins here has the names of columns before a colon."""
+    return re.match(r"[^:|\[\]{}]{1,400}: ", text[start : start + 500]) is not None
+
+
+def _with_rows(text: str, place: tuple[int, int], rows: Sequence[str], wanted: Set[str]) -> str:
+    head, colon, first = rows[0].partition(": ")
+    bare = [first, *rows[1:]]
+    kept = [row for row in bare if any(word in wanted for word in Line(row).words)]
+    if not kept or len(kept) == len(bare):
+        return text
+    more, rest = _MORE.match(text, place[1] + 1), text[place[1] + 1 :]
+    left = len(bare) - len(kept) + (int(more[1]) if more else 0)
+    rest = rest[more.end() - place[1] - 1 :] if more else rest
+    return f"{text[: place[0]]}{head}{colon}{' | '.join(kept)}] (+{left} more){rest}"
+
+
+_ROW_MARK = re.compile(r"[\[\]{}]| \| ")
+_MORE = re.compile(r" \(\+(\d+) more\)")
+
+
 def fit_records(
     records: Sequence[Record], wanted: Set[str], room: int, count: Callable[[str], int]
 ) -> Steps[list[str]]:
@@ -670,7 +882,7 @@ def fit_records(
         yield
     worths = list[float]()
     for place, record in enumerate(records):
-        worths.append(_worth(record, wanted, (place + 1) / len(records)))
+        worths.append(_worth(record, wanted, (place + 1) / len(records), forms[place][0][1]))
         yield
     fit = _Fit(forms, room)
     if len(records) > _PART:
@@ -706,11 +918,20 @@ class _Fit:
                 self.put(place, short)
 
     def shorten(self) -> None:
-        """Shorten each record by one step, oldest first, then again."""
-        for level in range(1, max(map(len, self.forms), default=0)):
-            for place, lines in enumerate(self.forms):
-                if (self.levels[place] or 0) < level < len(lines) and self.excess > 0:
-                    self.put(place, level)
+        """Shorten the longest record by one step, then again, so that short ones are left whole. An older record counts
+        as up to twice as long."""
+        number = len(self.forms)
+        sizes = [
+            (-lines[level or 0][1] * (2 * number - place) / number, place)
+            for place, (lines, level) in enumerate(zip(self.forms, self.levels, strict=True))
+        ]
+        heapify(sizes)
+        while sizes and self.excess > 0:
+            _, place = heappop(sizes)
+            level, lines = self.levels[place], self.forms[place]
+            if level is not None and level + 1 < len(lines):
+                self.put(place, level + 1)
+                heappush(sizes, (-lines[level + 1][1] * (2 * number - place) / number, place))
 
     def drop(self, worths: Sequence[float]) -> None:
         for place in sorted(range(len(worths)), key=worths.__getitem__):
@@ -731,10 +952,12 @@ class _Fit:
                     grew = True
 
 
-def _worth(record: Record, wanted: Set[str], age: float) -> float:
-    """Return the worth of a record. It grows with `age`, from 0 for the oldest to 1, and with how many values were
-    mentioned."""
-    if record.value is None:
-        return age - (0.0 if record.text else 1.0)
-    hits = sum(text in wanted for _, text in scalars(record.value))
-    return age + min(hits, _HITS) / _HITS
+def _worth(record: Record, wanted: Set[str], age: float, tokens: int) -> float:
+    """Return the worth of a record of so many tokens. It grows with `age`, from 0 for the oldest to 1, with how many
+    values were mentioned, and if the record is short: details of one thing rather than a list of many."""
+    if record.value is None and not record.text:
+        return age - 1.0
+    words = Line(record.text).words if record.value is None else [text for _, text in scalars(record.value)]
+    hits = sum(text in wanted for text in words)
+    mentioned = min(hits, _HITS) / _HITS * min(1.0, _VALUES / max(1, len(words)))
+    return age + mentioned + min(1.0, _BRIEF / max(1, tokens))

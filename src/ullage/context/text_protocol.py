@@ -25,6 +25,8 @@ __all__ = ["read_as_tools", "text_results"]
 
 _MANY = 3
 """Answers that must share a frame before it counts as one."""
+_EVEN_SO = 5
+"""Answers that must share a frame if no action is recognised."""
 _MOST = 0.5
 """Share of the answers to actions that must have it."""
 _ALWAYS = 0.8
@@ -67,12 +69,16 @@ _THOUGHTS = frozenset(
 )
 """Elements that contain words and no action."""
 _LABEL = re.compile(
-    r"^[ \t>*_#-]*(?:next )?(?:action|act|tool|tool[ _]call|command|cmd|function|function[ _]call|invoke|execute|run)"
-    r"(?:[ _](?:name|call|to use))?[ _]?\d*[ \t*_`]*:[ \t*_]*(?P<said>\S.*)$",
+    r"^[ \t>*_#\[-]*(?:next )?(?:action|act|tool|tool[ _]call|command|cmd|function|function[ _]call|invoke|execute|run"
+    r"|aktion|befehl|werkzeug|acci[oó]n|herramienta|ação|ferramenta|outil|azione|行动|动作|工具|アクション|действие)"
+    r"(?:[ _](?:name|call|to use))?[ _]?\d*[ \t*_`]*(?:[:：\]][ \t*_]*|\n[ \t]*)(?P<said>\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+_SHELL = re.compile(r"^(?:\$|/run|!) ?(?P<said>\S.*)\s*\Z", re.MULTILINE)
+"""A command behind a prompt, as the last line."""
 _INPUT = re.compile(
-    r"^[ \t>*_#-]*(?:(?:action|tool|function)[ _])?(?:input|args|arguments|parameters)[ _]?\d*[ \t*_`]*:"
+    r"^[ \t>*_#-]*(?:(?:action|tool|function)[ _])?(?:input|args|arguments|parameters|eingabe|entrada|行动输入|入力)"
+    r"[ _]?\d*[ \t*_`]*[:：]"
     r"\s*(?P<said>.*)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
@@ -81,6 +87,10 @@ _CLOSES = {"[": "]", "(": ")", "{": "}"}
 _FENCE = re.compile(r"(?:^|\n)[ \t]*(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)\n?[ \t]*\1", re.DOTALL)
 _KEYS = ("tool", "action", "command", "tool_name", "function", "name", "cmd")
 """Keys under which an object names what is called."""
+_SEVERAL = ("commands", "actions", "tool_calls", "tools", "calls")
+"""Keys under which an object has several calls."""
+_SPECIAL = re.compile(r"\s*(?:```|<\|[^|<>]{1,40}\|>)\s*\Z")
+"""A mark of a model's format, or the end of a code block, behind an object."""
 _OUTPUT = re.compile(
     r"(?:\W*(?:the )?(?:[\w./'\"()\[\]-]+ ){0,4}?(?:observations?|outputs?|results?|responses?|stdout|stderr|returned|"
     r"exit[ _]?code|return[ _]?code)\b[^\n:>=]{0,60}[:>=])",
@@ -89,7 +99,7 @@ _OUTPUT = re.compile(
 """A label that marks output, at the beginning of an answer: `Observation 3:`, `<tool_response>`, `[read] Result:`."""
 _PROMPT = re.compile(r"\S{0,40}[$#%>]")
 """A last line that is a shell prompt."""
-_LEADS = re.compile(r"\W{0,3}[^\n:>\]]{1,40}[:>\]]")
+_LEADS = re.compile(r"\W{0,3}[^\n:：>\]]{1,40}[:：>\]]")
 _NUMBER = re.compile(r"\d+")
 _GIVEN = re.compile(r"[\"'`(\[{][^\"'`)\]}]*[\"'`)\]}]|[\w.-]*/[\w./-]+")
 """Text that differs between answers of the same frame: quoted words, brackets, paths."""
@@ -104,6 +114,8 @@ class _Reply:
     call: Call | None
     """The action in the assistant's text; None if there is none."""
     lead: str
+    opening: str
+    """The label with its mark, or the whole first line."""
     last: str
 
 
@@ -113,7 +125,8 @@ def text_results(messages: Sequence[Message]) -> tuple[Answered, ...]:
     acts = [reply for reply in replies if reply.call is not None and not is_placeholder(reply.text)]
     if not replies:
         return ()
-    leads, lasts = _shared(acts, "lead"), _shared(acts, "last")
+    leads, lasts = _shared(acts, "lead"), _shared(acts, "last") | _always_shared(replies, "last")
+    openings = _shared(acts, "opening") | _always_shared(replies, "opening")
     labelled = {reply.place for reply in acts if _OUTPUT.match(reply.text[:_EDGE]) or _PROMPT.fullmatch(reply.last)}
     is_labelled = len(labelled) >= _MOST * len(acts)
     spoken = sum(one.role == "assistant" for one in messages)
@@ -125,7 +138,7 @@ def text_results(messages: Sequence[Message]) -> tuple[Answered, ...]:
             return True
         if spoken_in(reply.text) is not None:
             return False
-        if (reply.lead and reply.lead in leads) or (reply.last and reply.last in lasts):
+        if reply.lead in leads or reply.last in lasts or reply.opening in openings:
             return True
         if reply.call is None:
             return False
@@ -177,7 +190,7 @@ def _replies(messages: Sequence[Message]) -> list[_Reply]:
         elif is_text and message.parts and all(isinstance(part, Text) for part in message.parts):
             text = join_texts(message.parts)
             if text.strip():
-                found.append(_Reply(place, text, call, _lead(text), _last(text)))
+                found.append(_Reply(place, text, call, _lead(text), _opening(text), _last(text)))
     return found
 
 
@@ -186,6 +199,14 @@ def _shared(acts: Sequence[_Reply], edge: str) -> frozenset[str]:
     counted = Counter(found for reply in acts if (found := cast("str", getattr(reply, edge))))
     least = max(_MANY, _MOST * len(acts))
     return frozenset(found for found, number in counted.items() if number >= least)
+
+
+def _always_shared(replies: Sequence[_Reply], edge: str) -> frozenset[str]:
+    """Return the beginning or last line that nearly all answers have, whatever the assistant's actions look like: a
+    person does not begin every message with the same words."""
+    counted = Counter(cast("str", getattr(reply, edge)) for reply in replies)
+    least = max(_EVEN_SO, _ALWAYS * len(replies))
+    return frozenset(found for found, number in counted.items() if found and number >= least)
 
 
 def _lead(text: str) -> str:
@@ -199,6 +220,16 @@ def _lead(text: str) -> str:
     line, more, _ = text.strip()[:_EDGE].partition("\n")
     is_label = more and len(line) <= _LAST and line.rstrip()[-1:] not in ".!?,;"
     return _normal(" ".join(line.split()[:_MANY])) if is_label and len(line.split()) >= _MANY else ""
+
+
+def _opening(text: str) -> str:
+    """Return a label that ends with a mark, or a short first line that something follows, without what differs between
+    answers; empty if there is none."""
+    found = _LEADS.match(text.lstrip()[:_LEAD])
+    if found:
+        return _normal(found[0])
+    line, more, _ = text.strip()[:_EDGE].partition("\n")
+    return _normal(line) if more and len(line) <= _LAST else ""
 
 
 def _last(text: str) -> str:
@@ -244,19 +275,22 @@ def _action(text: str) -> _Action | None:
     """Return the last action in an assistant's text."""
     before = max(0, len(text) - _TEXT)
     said = text[before:]
-    found = _object(said) or _element(said) or _labelled(said) or _fenced(said)
+    found = _object(said) or _element(said) or _labelled(said) or _fenced(said) or _typed(said)
     return None if found is None else replace(found, start=found.start + before)
 
 
 def _object(text: str) -> _Action | None:
     """Return a JSON object that names a call, as the whole of a text or its end."""
-    stripped = text.rstrip().removesuffix("```").rstrip()
+    stripped = _SPECIAL.sub("", text).rstrip()
     start = stripped.find("{")
     value = _json(stripped[start:]) if start >= 0 and stripped.endswith("}") else None
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, Any]", value)
     inner = next((fields[key] for key in _KEYS if key in fields), None)
+    if inner is None:
+        several = next((fields[key] for key in _SEVERAL if isinstance(fields.get(key), list) and fields[key]), None)
+        return None if several is None else _Action(start, "calls", dumps(several, ensure_ascii=False))
     if isinstance(inner, dict):
         named = cast("dict[str, Any]", inner)
         name = next((named[key] for key in ("name", *_KEYS) if isinstance(named.get(key), str)), "call")
@@ -302,6 +336,15 @@ def _labelled(text: str) -> _Action | None:
         return _Action(last.start(), called[1], _arguments(inner))
     name = said.split(maxsplit=1)[0].strip("`")
     return _Action(last.start(), name, dumps({"command": said.strip("`")}, ensure_ascii=False))
+
+
+def _typed(text: str) -> _Action | None:
+    """Return a command that the assistant types at a prompt, as the last line of a text."""
+    found = _SHELL.search(text[-_CHILDREN:])
+    if found is None:
+        return None
+    command, start = found["said"].strip(), max(0, len(text) - _CHILDREN) + found.start()
+    return _Action(start, command.split(maxsplit=1)[0][:_LEAD], dumps({"command": command}, ensure_ascii=False))
 
 
 def _fenced(text: str) -> _Action | None:

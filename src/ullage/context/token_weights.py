@@ -540,15 +540,24 @@ def _unless_equal(known: Count, without: Count, now: Count) -> Count:
 
 
 def _moved(weight: Count, before: Count, now: Count) -> Count:
-    """Correct a weight by the change from `before` to `now`."""
+    """Correct a weight by the change from `before` to `now`.
+
+    What the message weighs more beside others than alone is framing, and what escapes add to its text in a list of
+    results. The latter shrinks with the text.
+    """
     if weight == before:
         return now
-    tokens = max(0, weight.tokens - before.tokens + now.tokens)
+    beside = weight.tokens - before.tokens
+    if beside > _FRAMING and now.tokens < before.tokens:
+        beside = _FRAMING + round((beside - _FRAMING) * now.tokens / before.tokens)
+    tokens = max(0, now.tokens + beside)
     method = (weight + now).method
     low = max(0, tokens - (now.tokens - now.low))
     return Count(tokens=tokens, method=method, low=min(low, tokens), high=tokens + now.high - now.tokens)
 
 
+_FRAMING = 50
+"""Most tokens that the place of a message among others adds without regard to its length."""
 _JUMP = 1.6
 """A report more than this many times what was expected, or less than that fraction of it, is a mistake."""
 _NEAR = 1.1

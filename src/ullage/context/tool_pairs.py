@@ -17,7 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise, takewhile
 from json import dumps, loads
 from typing import cast
 
@@ -30,6 +30,7 @@ __all__ = [
     "Pairing",
     "gap",
     "groups",
+    "is_gap",
     "is_instruction",
     "is_marked",
     "is_picture",
@@ -41,6 +42,7 @@ __all__ = [
     "query_of",
     "said_in",
     "speaks",
+    "split_note",
     "spoken_in",
     "text_of",
     "with_note",
@@ -284,6 +286,8 @@ _FRAME, _FRAMED = 600, 50_000
 count."""
 _GAP = re.compile(r"\[… ([\d,]+) tokens ")
 _WHOLE_GAP = re.compile(rf"\[… [^\n]*?{_MARKED.pattern}[^\n]* …\]")
+_NOTED = re.compile(r"- \S|[\w.-]{1,41}(?: [\w-]{1,20})?: \S")
+"""The beginning of a line of a note: a record, or identifiers with their label."""
 
 
 def placeholder(call: Call, tokens: int, parts: Sequence[Part], *, recalls: bool) -> str:
@@ -302,6 +306,11 @@ def is_marked(text: str) -> bool:
     return _MARKED.search(text) is not None
 
 
+def is_gap(text: str) -> bool:
+    """Return whether a text is the mark of a gap and nothing else."""
+    return _WHOLE_GAP.fullmatch(text.strip()) is not None
+
+
 def gap(tokens: int, parts: Sequence[Part], query: str | None) -> str:
     """Return the text of a gap: for the middle of a long text and the media beside it, with a query if it can be
     searched."""
@@ -317,6 +326,22 @@ def with_note(text: str, note: str) -> str:
         return f"{text}\n{note}"
     end = gaps[-1].end()
     return f"{text[:end]}\n{note}{text[end:]}"
+
+
+def split_note(text: str) -> tuple[str, str]:
+    """Return a text without the notes that `with_note` put into it, and the notes: the lines of identifiers behind a
+    placeholder or a gap."""
+    if is_placeholder(text):
+        line, _, note = text.partition("\n")
+        return line, note
+    bare, notes, begun = list[str](), list[str](), 0
+    for found in _WHOLE_GAP.finditer(text):
+        lines = text[found.end() :].removeprefix("\n").split("\n")
+        note = "\n".join(takewhile(lambda line: _NOTED.match(line) is not None, lines))
+        bare.append(text[begun : found.end()])
+        begun = found.end() + (1 + len(note) if note else 0)
+        notes += [note] if note else []
+    return "".join((*bare, text[begun:])), "\n".join(notes)
 
 
 def lost_in(text: str) -> int:

@@ -153,7 +153,7 @@ def noted(before: Sequence[Entry], after: Sequence[Entry], scale: Scale, room: i
     """Return the entries after a change, with a note of identifiers. `before` and `after` have the same places."""
     changed = [place for place, entry in enumerate(after) if entry is not before[place]]
     # A result written in fewer words shows by itself what belongs together.
-    masked = [place for place in changed if _is_masked(after[place])]
+    masked = {place for place in changed if _is_masked(after[place])}
     won = sum(before[place].weight.tokens - after[place].weight.tokens for place in changed)
     places = [place for place in changed if after[place].message.role != "assistant"]
     if not places:
@@ -165,7 +165,11 @@ def noted(before: Sequence[Entry], after: Sequence[Entry], scale: Scale, room: i
         room=min(room, int(_WORTH * won)),
         count=scale.count,
         beside=[entry.message for entry in after],
-        related=[read[place] for place in masked],
+        related=[
+            message
+            for place, message in enumerate(read)
+            if place in masked or (masked and any(isinstance(part, ToolCall) for part in message.parts))
+        ],
         alone=False,
     )
     last = places[-1]
@@ -318,7 +322,11 @@ class _Clamping:
             if made.weight.tokens <= most or made is entry:
                 break
             room = room * most // made.weight.tokens
-            made = self.clamped(entry, answers, water_level(sizes, room))
+            smaller = self.clamped(entry, answers, water_level(sizes, room))
+            if smaller is entry:
+                # No text is left with so few tokens: the last cut is the nearest.
+                break
+            made = smaller
         return made
 
     def clamped(self, entry: Entry, answers: Sequence[Answered], most: int) -> Entry:

@@ -187,7 +187,13 @@ class References:
                 exact=False,
             )
         window = self.window or match.card.window or ASSUMED.window
-        return Reference(model=match.card.id, counted_as=model, label=match.card.id, window=window, exact=True)
+        return Reference(
+            model=match.card.id,
+            counted_as=model,
+            label=match.card.id,
+            window=window,
+            exact=match.warning is None,
+        )
 
 
 _AT_ONCE = 64_000

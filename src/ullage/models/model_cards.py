@@ -83,7 +83,20 @@ class Match:
     host: str | None
     """The host, if a prefix of the name gives one: `groq` in `groq/llama-3.3-70b`."""
     how: str
-    """The rule that found the card: `id`, `alias`, `dated` or `family`."""
+    """The rule that found the card: `id`, `alias`, `dated`, `family` (a variant without a card of its own) or `version`
+    (a version without a card, so that the card is that of the nearest one)."""
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether the card is that of another version than the one asked for. Its tokenizer and window may differ."""
+        return self.how == "version"
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence that says what the name stands for, if it has no card of its own."""
+        if self.is_guess:
+            return f"`{self.asked}` is a version that Ullage does not know: estimated as `{self.card.id}`"
+        return f"`{self.asked}` has no card of its own: counted as `{self.card.id}`" if self.how == "family" else None
 
 
 HOSTS = {
@@ -301,7 +314,7 @@ class Window:
 
     tokens: int
     resolved: bool
-    """False where the model or its window is unknown and the default is used."""
+    """False where the model, its version or its window is unknown, so that the window is a guess."""
 
 
 class ModelTable:
@@ -382,13 +395,13 @@ class ModelTable:
 
     def window(self, name: str, override: int | None = None) -> Window:
         """Return the context window in tokens. An unknown model is not an error: it gets the default, with `resolved`
-        false."""
+        false. An unknown version gets the window of the nearest one, with `resolved` false too."""
         if override is not None:
             return Window(override, resolved=True)
         match = self.get(name)
         if match is None or match.card.window is None:
             return Window(DEFAULT_WINDOW, resolved=False)
-        return Window(match.card.window, resolved=True)
+        return Window(match.card.window, resolved=not match.is_guess)
 
     def _by_name(self, bare: str) -> tuple[int, str] | None:
         folded = fold(bare)
@@ -447,7 +460,8 @@ class ModelTable:
 
     def _by_maker(self, bare: str) -> tuple[int, str] | None:
         """Match any `claude-…`: the Claude with the same words in another order (`claude-haiku-3-5`), else the newest
-        of those whose id begins with most of its words."""
+        of those whose id begins with most of its words. A version in the name that the card does not have is reported
+        in `how`."""
         words = fold(bare).split("-")
         if words[0] != _CLAUDE:
             return None
@@ -458,8 +472,14 @@ class ModelTable:
         for size in range(len(words), 1, -1):
             kin = [place for place, raw in enumerate(self._raw) if raw["id"].split("-")[:size] == words[:size]]
             if kin:
-                return max(kin, key=lambda place: _version(self._raw[place]["id"])), "family"
-        return self._index[_CLAUDE], "family"
+                return self._of_version(max(kin, key=lambda place: _version(self._raw[place]["id"])), bare)
+        return self._of_version(self._index[_CLAUDE], bare)
+
+    def _of_version(self, position: int, bare: str) -> tuple[int, str]:
+        """Return the card with the rule that found it: `version` if the name has another version than the card."""
+        *_, stem = (fold(bare), *strip_release_suffixes(fold(bare)))
+        asked = _version(stem)
+        return position, "version" if asked and asked != _version(self._raw[position]["id"]) else "family"
 
     def _card(self, position: int) -> ModelCard:
         if position not in self._made:

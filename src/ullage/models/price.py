@@ -206,7 +206,7 @@ def _references(match: Match) -> Iterator[str]:
         yield written
     for _, bare in forms(match.asked):
         yield bare
-    if match.how != "family":
+    if match.how not in ("family", "version"):
         yield match.card.id
 
 

@@ -50,6 +50,8 @@ class CountSource(ToolSource):
         match = self.meter.match(model)
         count = await patiently(self.meter.steps(text, model))
         answer = {"token_count": count.tokens, "model": model, "method": count.method.value}
+        if match.warning:
+            answer |= {"resolved": match.card.id, "warning": match.warning}
         return Reply.text(
             json.dumps(answer, ensure_ascii=False, separators=(",", ":")),
             meta={_COUNT: {"resolved": match.card.id, **count_to_json(count)}},

@@ -38,6 +38,7 @@ from .count import (
     drain,
     plain_match,
     total,
+    unheard,
     unheard_match,
 )
 
@@ -301,7 +302,17 @@ class Meter:
         known = scale.seen.get(text)
         if known is None:
             known = self._at_once(scale, text)
-        return known if known.method is Method.EXACT else self._corrections.apply(scale.match.card.id, known)
+        return known if known.method is Method.EXACT and not scale.match.is_guess else self._corrected(scale, known)
+
+    def _corrected(self, scale: _Scale, count: Count) -> Count:
+        """Return a count with what providers reported for the model. For a version that is not in the table it is an
+        estimate, whatever it is for the version counted instead."""
+        if not scale.match.is_guess:
+            return self._corrections.apply(scale.match.card.id, count)
+        guess = self._corrections.apply(_learns_as(scale.match), replace(count, method=Method.ESTIMATED))
+        reach = _STAND_IN_BAND * guess.tokens
+        low, high = math.floor(guess.tokens - reach), math.ceil(guess.tokens + reach)
+        return replace(guess, low=max(0, min(guess.low, low)), high=max(guess.high, high))
 
     def count_joined(self, texts: Sequence[str], model: str = DEFAULT_MODEL) -> Count:
         """Count the texts joined, as `count("".join(texts), model)` does.
@@ -353,7 +364,7 @@ class Meter:
     def steps(self, text: str, model: str = DEFAULT_MODEL) -> Steps[Count]:
         """Count as `count` does, in steps of a few milliseconds: `await patiently(meter.steps(text, model))`."""
         scale = self._scale(model)
-        return self._corrections.apply(scale.match.card.id, (yield from self._raw_steps(scale, text)))
+        return self._corrected(scale, (yield from self._raw_steps(scale, text)))
 
     def weigh(self, request: "Request", model: str | None = None) -> "Weight":
         """Return the weight of a request, part by part, as the model's provider counts it.
@@ -367,7 +378,7 @@ class Meter:
             UnsupportedModel: The name is neither in the table nor a plain rule.
         """
         scale = self._scale_for(request, model)
-        return self._weigh(scale, request).map(partial(self._corrections.apply, scale.match.card.id))
+        return self._weigh(scale, request).map(partial(self._corrected, scale))
 
     def weigh_steps(self, request: "Request", model: str | None = None) -> "Steps[Weight]":
         """Weigh as `weigh` does, in steps: texts not in the cache are counted first, so that weighing only looks them
@@ -406,12 +417,12 @@ class Meter:
         scale = self._scale_for(request, model)
         if reported < 1:
             raise InvalidArguments(f"a provider reports at least one token, not `{reported}`")
-        self._corrections.learn(scale.match.card.id, self._weigh(scale, request).total, reported)
+        self._corrections.learn(_learns_as(scale.match), self._weigh(scale, request).total, reported)
         return Anchor(request, reported, scale.match.card.id)
 
     def learn(self, ours: Count, reported: int, model: str) -> None:
         """Record the provider's own count of something this meter has just weighed, as a correction for this model."""
-        self._corrections.refine(self._scale(model).match.card.id, ours, reported)
+        self._corrections.refine(_learns_as(self._scale(model).match), ours, reported)
 
     def anchored(self, request: "Request", anchor: Anchor, model: str | None = None) -> Count:
         """Return the weight of a request, based on the anchor where it applies (`Anchor.holds_for`), else counted in
@@ -451,6 +462,8 @@ class Meter:
         weight = _rule_of(scale.match)(
             request, scale.match, lambda text: scale.seen.get(text) or self._at_once(scale, text)
         )
+        if scale.match.is_guess:
+            return weight
         reaches = _fitted_reaches() if self._reaches is None else self._reaches
         return replace(weight, reach=reach_of(request, scale.match, weight.total.method, reaches))
 
@@ -501,6 +514,11 @@ class Meter:
         from .estimate import VOCABULARIES
 
         return self._engine.steps(vocabulary if self._engine.available(vocabulary) else VOCABULARIES[0], text)
+
+
+def _learns_as(match: Match) -> str:
+    """Return the name under which reports of a provider are kept."""
+    return unheard(match.asked) if match.is_guess else match.card.id
 
 
 def _fitted_reaches() -> "Mapping[str, Reach]":

@@ -461,11 +461,11 @@ class Conversation:
 
     def _answers(self, start: int, wanted: set[str | None], closing: int) -> Iterator[tuple[int, Count]]:
         """Yield the counts of results of parallel calls. They are one list in JSON; the first result has the framing of
-        all."""
+        all. What escapes add to a text counts for its own result."""
         found = list(self._results(start, wanted))
-        texts = [joined_text(result.parts) for _, result in found]
-        listed: list[Json] = [_parse_json(text) for text in texts]
-        whole, others = self.count(dumps(listed, ensure_ascii=False)), [self.count(text) for text in texts[1:]]
+        listed: list[Json] = [_parse_json(joined_text(result.parts)) for _, result in found]
+        whole = self.count(dumps(listed, ensure_ascii=False))
+        others = [self.count(dumps(value, ensure_ascii=False)) for value in listed[1:]]
         if total(others).tokens > whole.tokens:
             others = [ZERO for _ in others]
         shares = (less(whole, total(others)) + Count.exact(closing), *others)
