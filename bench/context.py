@@ -18,6 +18,7 @@ import context_alone
 import context_cases
 import context_continuity
 import context_crash
+import context_dialogues
 import context_money
 import context_others
 import context_relations
@@ -80,6 +81,7 @@ PARTS: Mapping[str, Part] = {
     "others": _shown(context_others.run, context_others.report),
     "continuity": _shown(context_continuity.run, context_continuity.report),
     "relations": _shown(context_relations.run, context_relations.report),
+    "dialogues": _shown(context_dialogues.run, context_dialogues.report),
     "money": _shown(context_money.run, context_money.report),
     "weighing": _weighing,
     "crash": _crash,

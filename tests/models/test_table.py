@@ -168,6 +168,14 @@ def test_a_variant_of_a_known_version_is_reported_and_has_its_window() -> None:
     assert TABLE.find("gpt-4o").warning is None
 
 
+def test_an_unknown_release_of_a_model_is_reported() -> None:
+    for name, identity in (("gpt-4o-2031-01-01", "gpt-4o"), ("mistral-large-2999", "mistral-large-2512")):
+        warning = TABLE.find(name).warning
+        assert warning == f"`{name}` is a release without a card of its own: counted as `{identity}`"
+    for name in ("gpt-4o-2024-08-06", "gpt-4o-latest", "claude-opus-4@20250514", "gemini-2.5-pro@001"):
+        assert TABLE.find(name).warning is None
+
+
 def test_plain_claude_is_the_newest_sonnet() -> None:
     newest = TABLE.find("claude").card
     sonnets = [card for card in TABLE.cards() if card.id.startswith("claude-sonnet-")]

@@ -62,6 +62,8 @@ _SMALL = 8_000
 _PROSE, _BESIDE_RECORDS = 0.5, 0.3
 """Share of a summary's room for a digest, which says less than a model would, and the share of that if records of
 structured results beside it say more."""
+_BRIEF = 0.1
+"""Share of the room of summary and identifiers below which a summary says next to nothing."""
 _NOTHING, _MANY = "-", 10_000
 """Placeholders in a frame whose own size is measured."""
 
@@ -273,7 +275,8 @@ class Teller:
                 count=self.scale.count,
                 earlier=(earlier.identifiers,) if earlier else (),
                 beside=[words.message, *(entry.message for entry in beside)],
-                alone=account.tier == "digest",
+                # A summary that uses little of its room relates little.
+                alone=account.tier == "digest" or self.scale.count(account.summary) < _BRIEF * account.room,
                 related=[entry.message for entry in rest],
             )
         )

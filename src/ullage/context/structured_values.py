@@ -188,9 +188,10 @@ _LEAST_COLUMNS = 3
 """Fewest columns of a table in comma-separated values. Sentences often have one comma."""
 _XML = re.compile(
     r"<(?P<close>/?)(?P<name>[A-Za-z_][\w:.-]*)(?P<attributes>(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*(?P<empty>/?)>"
-    r"|<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(?P<data>.*?)\]\]>",
+    r"|<!--.{0,1000}?-->|<\?.{0,1000}?\?>|<!\[CDATA\[(?P<data>.{0,2000}?)\]\]>",
     re.DOTALL,
 )
+"""A tag, a comment or a text. Their length is bounded, so that many that do not close are read in linear time."""
 _ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|div|span|p|a|ul|table|script|svg|h[1-6])\b", re.IGNORECASE)
 _HEADING = 2_000

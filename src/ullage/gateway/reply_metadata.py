@@ -192,7 +192,7 @@ class References:
             counted_as=model,
             label=match.card.id,
             window=window,
-            exact=match.warning is None,
+            exact=not match.is_guess,
         )
 
 

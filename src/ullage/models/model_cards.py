@@ -96,8 +96,13 @@ class Match:
         """A sentence that says what the name stands for, if it has no card of its own."""
         if self.is_guess:
             return f"`{self.asked}` is a version that Ullage does not know: estimated as `{self.card.id}`"
+        if self.how == "dated" and _RELEASED.search(self.asked):
+            return f"`{self.asked}` is a release without a card of its own: counted as `{self.card.id}`"
         return f"`{self.asked}` has no card of its own: counted as `{self.card.id}`" if self.how == "family" else None
 
+
+_RELEASED = re.compile(r"[-@]\d{4}")
+"""The date of a release, in contrast to `-latest`, `-preview` or a build."""
 
 HOSTS = {
     "amazon": "bedrock",
