@@ -27,7 +27,7 @@ from .boundaries import Parting, Requests, assembled, bridges, excerpt, words_of
 from .context_options import DEFAULTS, Limits, price_per_call
 from .identifiers import identifier_steps
 from .summary import Breaker, Summarizer, SummaryFailed, summarise
-from .summary_text import Carried, Section, carried, digest, read_carried, write_sections
+from .summary_text import Carried, Section, are_recorded, carried, digest, read_carried, write_sections
 from .text_protocol import read_as_tools
 from .token_weights import Entry, Scale
 from .tool_pairs import is_placeholder
@@ -275,13 +275,17 @@ class Teller:
                 count=self.scale.count,
                 earlier=(earlier.identifiers,) if earlier else (),
                 beside=[words.message, *(entry.message for entry in beside)],
-                # A summary that uses little of its room relates little.
-                alone=account.tier == "digest" or self.scale.count(account.summary) < _BRIEF * account.room,
+                alone=account.tier == "digest" or self._is_brief(account),
                 related=[entry.message for entry in rest],
             )
         )
         text = carried(account.summary, ledger, self._receipt(len(rest)), request=words.request, later=words.later)
         return replace(account, text=text)
+
+    def _is_brief(self, account: Account) -> bool:
+        """Return whether a model's summary says next to nothing of what structured results relate."""
+        is_brief = self.scale.count(account.summary) < _BRIEF * account.room
+        return is_brief and are_recorded([entry.message for entry in account.rest])
 
     def _receipt(self, messages: int) -> str:
         how = "; recall(query) finds them" if self.recalls else ""

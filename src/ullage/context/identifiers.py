@@ -410,7 +410,7 @@ _RANKING_PLACE: Mapping[int, float] = {
     Seen.BODY: 0.2,
     Seen.WHOLE: 0.9,
     Seen.FIELD: -0.8,
-    Seen.EARLIER: 1.0,
+    Seen.EARLIER: 0.3,
 }
 _ONLY_READ = -0.6
 """Points for a word that only occurred in results and was not used afterwards."""

@@ -44,6 +44,7 @@ __all__ = [
     "Deed",
     "Piece",
     "Section",
+    "are_recorded",
     "beginning",
     "carried",
     "clipped",
@@ -652,6 +653,15 @@ class _Item:
     worth: float
 
 
+def are_recorded(messages: Sequence[Message]) -> bool:
+    """Return whether most results are structured, so that records say what belongs together."""
+    return _are_recorded(deeds(messages))
+
+
+def _are_recorded(done: Sequence[Deed]) -> bool:
+    return 2 * sum(deed.recorded for deed in done) > len(done)
+
+
 def digest(
     messages: Sequence[Message],
     *,
@@ -666,7 +676,7 @@ def digest(
     `beside_records` of its room.
     """
     done = deeds(messages)
-    if 2 * sum(deed.recorded for deed in done) > len(done):
+    if _are_recorded(done):
         room = int(beside_records * room)
     if room < _DIGEST_LEAST // 2:
         return ""
