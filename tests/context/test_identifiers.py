@@ -588,7 +588,7 @@ STEPS = (10, 6, 2)
         (14, ((10,), STEPS), "a0 b2"),
         (11, ((10,), STEPS), "b0"),
         # Of seven, each has a sixth of the room, and a hundred tokens at least.
-        (600, ((101, 100, 1), *((90, 1),) * 6), "a0 b1 c0 d0 e0 f0 g0"),
+        (600, ((101, 100, 1), *((90, 1),) * 6), "a2 b0 c0 d0 e0 f0 g0"),
         (640, ((101, 100, 1), *((90, 1),) * 6), "a1 b0 c0 d0 e0 f0 g0"),
         (641, ((101, 100, 1), *((90, 1),) * 6), "a0 b0 c0 d0 e0 f0 g0"),
         (700, ((170, 117, 116, 1), *((95, 1),) * 6), "a1 b0 c0 d0 e0 f0 g0"),
@@ -608,15 +608,21 @@ def test_six_records_are_not_bound_to_a_part_each():
     assert fitted(840, (400, 390, 1), *((90, 1),) * 5, (0, 0)) == "a1 b0 c0 d0 e0 f0 g0"
 
 
-def test_the_worth_of_a_record_grows_with_age_and_with_up_to_six_mentions():
+def test_the_worth_of_a_record_grows_with_age_with_up_to_six_mentions_and_if_it_is_short():
     value: Json = {f"k{at}": f"v{at}" for at in range(9)}
 
-    def worth(count: int, age: float) -> float:
-        return records._worth(record_of(value), frozenset(f"v{at}" for at in range(count)), age)
+    def worth(count: int, age: float, tokens: int = 10**9, value: Json = value) -> float:
+        mentioned = frozenset(f"v{at}" for at in range(count))
+        return round(records._worth(record_of(value), mentioned, age, tokens), 6)
 
     assert [worth(count, 0.5) for count in (0, 3, 6, 9)] == [0.5, 1.0, 1.5, 1.5]
-    assert records._worth(records.Record(head="x"), frozenset(), 0.5) == -0.5
-    assert records._worth(records.Record(head="", text="x"), frozenset(), 0.5) == 0.5
+    assert [worth(0, 0.5, tokens) for tokens in (50, 100, 200, 1_000)] == [1.5, 1.5, 1.0, 0.6]
+    long: Json = {f"k{at}": f"v{at}" for at in range(50)}
+    assert worth(6, 0.5, value=long) == 1.0, "six of fifty values are half as much as six of twenty-five"
+    assert records._worth(records.Record(head="x"), frozenset(), 0.5, 10) == -0.5
+    earlier = records.Record(head="", text="get(id=A1): {b=B2}")
+    assert records._worth(earlier, frozenset(), 0.5, 10**9) == pytest.approx(0.5)
+    assert records._worth(earlier, frozenset({"B2"}), 0.5, 10**9) == pytest.approx(0.5)
 
 
 def record_of(value: Json) -> records.Record:

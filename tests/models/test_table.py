@@ -546,7 +546,7 @@ def test_a_claude_is_the_one_with_its_words_or_the_newest_that_begins_with_most_
     table = _made_up(*cards, ("claude-sonnet-5", ["claude"]))
     assert _found(table, "claude-4-5-haiku") == ("claude-haiku-4-5", "alias")
     assert _found(table, "claude-5-opus-2026-01-01") == ("claude-opus-5", "alias")
-    assert _found(table, "claude-haiku-7") == ("claude-haiku-4-5", "family")
+    assert _found(table, "claude-haiku-7") == ("claude-haiku-4-5", "version")
     assert _found(table, "claude-tiny") == ("claude-sonnet-5", "family")
     assert _found(table, "claudette-1") is None
 

@@ -414,6 +414,8 @@ _RANKING_PLACE: Mapping[int, float] = {
 }
 _ONLY_READ = -0.6
 """Points for a word that only occurred in results and was not used afterwards."""
+_NEWEST = 2
+"""Newest messages, whose words are not expected to have been used."""
 _ONCE = -0.2
 _PLAIN_WHOLE = 0.6
 """Points for a plain word, number or phrase that was a whole argument."""
@@ -451,6 +453,9 @@ def points(word: str, sighting: Sighting, messages: int) -> float | None:
         total += _IDENTIFYING
     if sighting.seen & Seen.EARLIER:
         total -= _RANK * sighting.rank
+    if sighting.last >= messages - _NEWEST and _is_only_read(seen):
+        # Nothing came after it that could have used it.
+        total -= _ONLY_READ
     of_use = total
     length = _PATH_LENGTH if kind in (Kind.PATH, Kind.LINK) else _LENGTH
     cost = length * log(1 + len(word) / 5) - _DIGIT * sum(map(str.isdigit, word))
@@ -459,8 +464,12 @@ def points(word: str, sighting: Sighting, messages: int) -> float | None:
 
 @lru_cache(maxsize=4_096)
 def _of_places(seen: int) -> float:
-    only_read = seen | Seen.NAMED == Seen.RESULT | Seen.NAMED
-    return sum(worth for place, worth in _RANKING_PLACE.items() if place & seen) + (_ONLY_READ if only_read else 0.0)
+    only_read = _ONLY_READ if _is_only_read(seen) else 0.0
+    return sum(worth for place, worth in _RANKING_PLACE.items() if place & seen) + only_read
+
+
+def _is_only_read(seen: int) -> bool:
+    return seen | Seen.NAMED == Seen.RESULT | Seen.NAMED
 
 
 _FULL = 0.98
