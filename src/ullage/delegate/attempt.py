@@ -395,7 +395,12 @@ async def _response(
         try:
             if response.status_code >= 400:
                 with _within(timeouts.idle, "idle"):
-                    raise await _refusal(response)
+                    body = bytearray()
+                    async for piece in response.aiter_bytes():
+                        body += piece
+                        if len(body) > _ERROR_BODY:
+                            break
+                    raise failed_with(response.status_code, _attempt_read(bytes(body)), _retry_after(response.headers))
             yield response
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):
@@ -544,7 +549,11 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
             await _read_events(httpx2.EventSource(decoded, _EVENT), stream, listening, touch)
         if silence.cancelled_caught:
             raise listening.silent()
-        if stream.document is None and not listening.came and _media_type(response) != "text/event-stream":
+        if (
+            stream.document is None
+            and not listening.came
+            and response.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream"
+        ):
             raise ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
     finally:
         if not listening.is_over:
@@ -589,19 +598,6 @@ def _read_document(body: bytes, listening: _Listening) -> None:
     for one in said if isinstance(said, list) else [said]:
         for heard in listening.reader.feed(None, json.dumps(one)):
             listening.hear(heard)
-
-
-def _media_type(response: httpx2.Response) -> str:
-    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-async def _refusal(response: httpx2.Response) -> ProviderFailed:
-    body = bytearray()
-    async for piece in response.aiter_bytes():
-        body += piece
-        if len(body) > _ERROR_BODY:
-            break
-    return failed_with(response.status_code, _attempt_read(bytes(body)), _retry_after(response.headers))
 
 
 def _attempt_read(body: bytes) -> Json:

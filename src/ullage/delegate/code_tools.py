@@ -237,18 +237,14 @@ def read_suite(text: str) -> Suite:
     if not files:
         raise Unfit("there is no `### PATH` with a fenced block under `## Files`")
     for path, body in files.items():
-        _check(path, body)
+        if path.startswith(("/", "~")) or ".." in path.split("/"):
+            raise Unfit(f"`{path}` lies outside the project")
+        if path.endswith(".py"):
+            try:
+                ast.parse(body)
+            except (SyntaxError, ValueError) as error:
+                raise Unfit(f"`{path}` is not Python: {error}") from error
     return Suite(command[1].strip(), files)
-
-
-def _check(path: str, body: str) -> None:
-    if path.startswith(("/", "~")) or ".." in path.split("/"):
-        raise Unfit(f"`{path}` lies outside the project")
-    if path.endswith(".py"):
-        try:
-            ast.parse(body)
-        except (SyntaxError, ValueError) as error:
-            raise Unfit(f"`{path}` is not Python: {error}") from error
 
 
 def written(suite: Suite) -> str:

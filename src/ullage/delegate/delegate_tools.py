@@ -441,7 +441,10 @@ class DelegateSource(ToolSource):
         scopes, happened = read_scopes(call.meta), _Happened()
         watched = replace(self.delegate, observers=(*self.delegate.observers, happened))
         try:
-            arguments = _read(call, tool)
+            properties, required = tool.input_schema["properties"], tool.input_schema["required"]
+            known = tuple(properties) if isinstance(properties, dict) else ()
+            wanted = tuple(str(name) for name in required) if isinstance(required, list) else ()
+            arguments = read(call.arguments, known, wanted)
             async with telling(call.progress) as hear:
                 return await replace(self, delegate=watched).answer(tool, call, arguments, hear)
         except UllageError as error:
@@ -612,13 +615,6 @@ class DelegateSource(ToolSource):
             tool=task,
             deadline=call.deadline,
         )
-
-
-def _read(call: Call, tool: Tool) -> Arguments:
-    properties, required = tool.input_schema["properties"], tool.input_schema["required"]
-    known = tuple(properties) if isinstance(properties, dict) else ()
-    wanted = tuple(str(name) for name in required) if isinstance(required, list) else ()
-    return read(call.arguments, known, wanted)
 
 
 def _fitting(text: str, files: dict[str, str]) -> str:

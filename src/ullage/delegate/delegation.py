@@ -33,7 +33,7 @@ from ullage.tracing import Span, child_span
 from .attempt import Hear, attempt
 from .model_call import Attempt, Completion, Event, Happening, Observer, Outcome, Outgoing, Provider, ProviderFailed
 from .policy import Policy
-from .retry_fallback import Benched, Next, Patience, after, unanswered_error
+from .retry_fallback import Benched, Patience, after, unanswered_error
 from .router import (
     Candidate,
     Route,
@@ -395,16 +395,6 @@ def _model_span(candidate: Candidate, provider: Provider, asked: Outgoing) -> Ab
     )
 
 
-def _set_usage(span: Span, usage: Usage) -> None:
-    span.set(
-        gen_ai__usage__input_tokens=usage.input,
-        gen_ai__usage__output_tokens=usage.output,
-        gen_ai__usage__cache_read__input_tokens=usage.cache_read,
-        gen_ai__usage__cache_creation__input_tokens=usage.cache_write,
-        gen_ai__usage__reasoning__output_tokens=usage.reasoning,
-    )
-
-
 @dataclass(slots=True, kw_only=True)
 class Delegate:
     """Delegates requests to models: routes, retries, falls back and accounts for the cost.
@@ -479,13 +469,25 @@ class Delegate:
         longest = self.longest * (3 if found.candidates[0].thinks else 1)
         deadline = anyio.current_time() + longest if ask.deadline is None else ask.deadline
         course = Course(route=found, estimated=estimated, deadline=deadline, warnings=cut)
-        order = _Order(ask=ask, hear=hear, payment=self._payment(ask, course))
+        # The estimate is the most that the most expensive candidate could cost.
+        uses = [(one, _most(one, course.estimated)) for one in course.route.candidates]
+        prices = [self._price(candidate, usage) for candidate, usage in uses]
+        estimate = dearest([usage for _, usage in uses], prices)
+        order = _Order(
+            ask=ask, hear=hear, payment=Payment(purse=self.purse, estimate=estimate, caller=ask.caller, task=ask.task)
+        )
         await order.payment.set_aside((), is_priced=self._is_priced(found.candidates[0], course))
         try:
             answered = await self._in_turn(order, course)
             course.warnings += await order.payment.settle(course.attempts)
         except BaseException as failed:
-            await self._give_up(order, course, failed)
+            said = failed.message if isinstance(failed, UllageError) else "was given up"
+            try:
+                # After an internal error the amount spent is unknown, so the estimate remains booked.
+                if isinstance(failed, UllageError) or not isinstance(failed, Exception):
+                    await order.payment.settle(course.attempts)
+            finally:
+                self._tell(order.ask, course, None, said)
             raise
         outcome = course.outcome(*answered)
         self._tell(ask, course, outcome, None)
@@ -509,25 +511,9 @@ class Delegate:
 
         return await anyio.to_thread.run_sync(shorten_last_message, ask.messages, fits)
 
-    def _payment(self, ask: Ask, course: Course) -> Payment:
-        """Return the payment for a run, estimated as the maximum the most expensive candidate could cost."""
-        uses = [(one, _most(one, course.estimated)) for one in course.route.candidates]
-        prices = [self._price(candidate, usage) for candidate, usage in uses]
-        estimate = dearest([usage for _, usage in uses], prices)
-        return Payment(purse=self.purse, estimate=estimate, caller=ask.caller, task=ask.task)
-
     def _is_priced(self, candidate: Candidate, course: Course) -> bool:
         price = self._price(candidate, _most(candidate, course.estimated))
         return sum_spend((), price).dollars is not None
-
-    async def _give_up(self, order: "_Order", course: Course, failed: BaseException) -> None:
-        said = failed.message if isinstance(failed, UllageError) else "was given up"
-        try:
-            # After an internal error the amount spent is unknown, so the estimate remains booked.
-            if isinstance(failed, UllageError) or not isinstance(failed, Exception):
-                await order.payment.settle(course.attempts)
-        finally:
-            self._tell(order.ask, course, None, said)
 
     def _tell(self, ask: Ask, course: Course, outcome: Outcome | None, error: str | None) -> None:
         happening = Happening(
@@ -567,27 +553,21 @@ class Delegate:
             try:
                 return await self._once(candidate, order, course)
             except ProviderFailed as failed:
-                step = self._decide(failed, tries, course)
-                self._note(candidate, failed, step, course)
+                left = course.deadline - anyio.current_time()
+                step = after(failed, tries, self.patience, chance=self.chance(), left=left)
+                course.is_over = step.do == "stop"
+                if step.bench:
+                    self.benched.sit(candidate.entry.id, step.bench)
+                if step.larger and candidate.window is not None:
+                    course.at_least = max(course.at_least, candidate.window)
+                if step.loud:
+                    course.warnings.append(f"{candidate.entry.provider} {failed.message}")
                 is_sealed_still = failed.kind == "sealed" and order.is_open
                 order.is_open |= failed.kind == "sealed"
                 if step.do != "retry" or is_sealed_still:
                     raise
                 course.wait = step.wait
                 await anyio.sleep(step.wait)
-
-    def _decide(self, failed: ProviderFailed, tries: int, course: Course) -> Next:
-        left = course.deadline - anyio.current_time()
-        return after(failed, tries, self.patience, chance=self.chance(), left=left)
-
-    def _note(self, candidate: Candidate, failed: ProviderFailed, step: Next, course: Course) -> None:
-        course.is_over = step.do == "stop"
-        if step.bench:
-            self.benched.sit(candidate.entry.id, step.bench)
-        if step.larger and candidate.window is not None:
-            course.at_least = max(course.at_least, candidate.window)
-        if step.loud:
-            course.warnings.append(f"{candidate.entry.provider} {failed.message}")
 
     async def _once(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
         trial = Trial(candidate=candidate, hear=order.hear, waited=course.take_wait())
@@ -623,7 +603,14 @@ class Delegate:
                 raise
             finally:
                 if span is not None:
-                    _set_usage(span, believable(reader.so_far()))
+                    usage = believable(reader.so_far())
+                    span.set(
+                        gen_ai__usage__input_tokens=usage.input,
+                        gen_ai__usage__output_tokens=usage.output,
+                        gen_ai__usage__cache_read__input_tokens=usage.cache_read,
+                        gen_ai__usage__cache_creation__input_tokens=usage.cache_write,
+                        gen_ai__usage__reasoning__output_tokens=usage.reasoning,
+                    )
         if reader.is_whole:
             return reader.finish()
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")

@@ -138,8 +138,11 @@ def unanswered_error(
     if not failures:
         return ProviderFailed("no model was asked", kind="no_key", suggestion=_OFF)
     last = failures[-1][1]
+    said = [f"`{one.provider}`, model `{one.model}`: {one.error}" for one in attempts]
+    counted = [(line, len(list(same))) for line, same in groupby(said)]
+    lines = [line if times == 1 else f"{line} ({times} times)" for line, times in counted]
     failed = ProviderFailed(
-        _message(_lines(attempts)),
+        lines[0] if len(lines) == 1 else "\n  ".join(("no model answered:", *lines)),
         kind=last.kind,
         status=last.status,
         retry_after=last.retry_after,
@@ -147,17 +150,6 @@ def unanswered_error(
     )
     failed.usage = last.usage
     return failed
-
-
-def _lines(attempts: Sequence[Attempt]) -> list[str]:
-    """Return one line for each attempt; attempts with one model that failed alike share a line."""
-    said = [f"`{one.provider}`, model `{one.model}`: {one.error}" for one in attempts]
-    counted = [(line, len(list(same))) for line, same in groupby(said)]
-    return [line if times == 1 else f"{line} ({times} times)" for line, times in counted]
-
-
-def _message(lines: Sequence[str]) -> str:
-    return lines[0] if len(lines) == 1 else "\n  ".join(("no model answered:", *lines))
 
 
 def _advice(candidate: Candidate, failed: ProviderFailed) -> str:

@@ -276,7 +276,8 @@ def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
     if isinstance(inner, Mapping | str):
         return _error_of(cast("Json", inner))
     words = [*(body.get(key) for key in ("code", "type", "status")), *_reasons(_details(body))]
-    return _message(body), tuple(word for word in words if isinstance(word, str))
+    said = body.get("message") or body.get("detail") or ""
+    return (said if isinstance(said, str) else ""), tuple(word for word in words if isinstance(word, str))
 
 
 def _details(error: JsonObject) -> list[JsonObject]:
@@ -299,11 +300,6 @@ def _retry_delay(body: Json) -> float | None:
     said = [one.get("retryDelay") for one in _details(error)] if isinstance(error, dict) else []
     found = [_DELAY.fullmatch(one) for one in said if isinstance(one, str)]
     return next((float(one[1]) for one in found if one), None)
-
-
-def _message(error: JsonObject) -> str:
-    said = error.get("message") or error.get("detail") or ""
-    return said if isinstance(said, str) else ""
 
 
 def _tail(said: str) -> str:

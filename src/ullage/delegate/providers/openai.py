@@ -25,7 +25,7 @@ from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..model_call import Completion, Event, Finish, Outgoing, Written, is_strict
-from .answer_stream import Gathered, UnfinishedCall, before, broken_off, fail_in_band, parse_event, truncated_error
+from .answer_stream import Gathered, before, broken_off, fail_in_band, parse_event, truncated_error
 
 __all__ = ["ChatReader", "OpenAIChat", "OpenAIResponses", "ResponsesReader"]
 
@@ -114,7 +114,10 @@ class ChatReader:
         fail_in_band(said.get("error"))
         self._model = text_at(said, "model") or self._model
         if usage := table_at(said, "usage"):
-            self._count(usage)
+            self._usage = read_usage(usage, Format.OPENAI_CHAT)
+            cost = usage.get("cost")
+            if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= _HIGHEST_COST:
+                self._cost = repr(cost)
         choices = [one for one in tables_at(said, "choices") if not one.get("index")]
         if not choices or self._finish is not None:
             # What follows the finish reason, other than the usage, repeats the answer.
@@ -136,12 +139,6 @@ class ChatReader:
             if self._pieces > 1 and text_at(delta, "role") is not None:
                 self._gathered, self._places = Gathered(), {}
             self._id, self._pieces = identity, 1
-
-    def _count(self, said: JsonObject) -> None:
-        self._usage = read_usage(said, Format.OPENAI_CHAT)
-        cost = said.get("cost")
-        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= _HIGHEST_COST:
-            self._cost = repr(cost)
 
     def _choice(self, choice: JsonObject) -> tuple[Event, ...]:
         delta, gathered = table_at(choice, "delta") or table_at(choice, "message"), self._gathered
@@ -167,22 +164,18 @@ class ChatReader:
         place = tokens_at(said, "index")
         function = table_at(said, "function")
         name = text_at(function, "name") or ""
-        call = self._place(number if place is None else place, text_at(said, "id"), name)
-        call.name = call.name or name
-        call.arguments.append(text_at(function, "arguments") or "")
-
-    def _place(self, index: int, identity: str | None, name: str) -> UnfinishedCall:
-        """Return the call that a piece belongs to.
-
-        Another id with a name begins another call, whatever its index, because some servers use one index for all. An
-        id without a name does not, because others give every piece an id.
-        """
+        # Another id with a name begins another call, whatever its index,
+        # because some servers use one index for all. An id without a name does not, because others give every piece
+        # an id.
+        index = number if place is None else place
+        identity = text_at(said, "id")
         call = self._gathered.call(self._places.setdefault(index, len(self._gathered.calls)))
         if name and identity and call.id and identity != call.id:
             self._places[index] = len(self._gathered.calls)
             call = self._gathered.call(self._places[index])
         call.id = call.id or identity
-        return call
+        call.name = call.name or name
+        call.arguments.append(text_at(function, "arguments") or "")
 
     @property
     def is_whole(self) -> bool:
