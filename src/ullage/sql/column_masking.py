@@ -125,7 +125,10 @@ class Lineage:
         if isinstance(node, exp.SetOperation):
             return self._set(node, ctes, outer)
         if isinstance(node, exp.Values):
-            return self._values(node, ctes, outer)
+            scope = Scope(outer)
+            masks = frozenset[str]().union(*(self.used(row, scope, ctes) for row in node.expressions))
+            first = node.expressions[0]
+            return tuple(Output("", masks) for _ in (first.expressions if isinstance(first, exp.Tuple) else (first,)))
         if isinstance(node, exp.Pivot | exp.Summarize):
             return self._pivot_query(node, ctes, outer)
         if not isinstance(node, exp.Subquery):
@@ -236,12 +239,6 @@ class Lineage:
         columns = tuple(replace(one, masks=one.masks | other.masks) for one, other in pairs) or left
         self._clauses(node, Scope(outer, [Source("", columns)]), ctes, columns)
         return columns
-
-    def _values(self, node: exp.Values, ctes: Ctes, outer: Scope | None) -> Columns:
-        scope = Scope(outer)
-        masks = frozenset[str]().union(*(self.used(row, scope, ctes) for row in node.expressions))
-        first = node.expressions[0]
-        return tuple(Output("", masks) for _ in (first.expressions if isinstance(first, exp.Tuple) else (first,)))
 
     def _add(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         """Add a table, subquery or function in FROM, with its joins."""

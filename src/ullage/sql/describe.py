@@ -239,7 +239,11 @@ def choose(structure: Structure, pattern: str) -> Structure:
     if not tables and not routines:
         tables = tuple(table for table in structure.tables if _fits((one.name for one in table.columns), wanted))
     if not tables and not routines:
-        raise _nothing(structure, pattern)
+        raise InvalidArguments(
+            f"no table or column is like `{pattern}`",
+            suggestion="leave the pattern out to see all, or write a part of a name",
+            options=spell(pattern.strip("*?"), map(full_name, structure.tables)),
+        )
     return replace(structure, tables=tables, routines=routines)
 
 
@@ -289,19 +293,7 @@ def _loosely(table: Table, wanted: str) -> bool:
 
 def _fits(names: Iterable[str], wanted: list[str]) -> bool:
     lower = [name.lower() for name in names]
-    return any(_matches(name, one) for name in lower for one in wanted)
-
-
-def _matches(name: str, wanted: str) -> bool:
-    return fnmatchcase(name, wanted) if set("*?[") & set(wanted) else wanted in name
-
-
-def _nothing(structure: Structure, pattern: str) -> InvalidArguments:
-    return InvalidArguments(
-        f"no table or column is like `{pattern}`",
-        suggestion="leave the pattern out to see all, or write a part of a name",
-        options=spell(pattern.strip("*?"), map(full_name, structure.tables)),
-    )
+    return any((fnmatchcase(name, one) if set("*?[") & set(one) else one in name) for name in lower for one in wanted)
 
 
 _ALLOWED = frozenset({None, "", "NO ACTION"})
@@ -319,7 +311,10 @@ def full(table: Table) -> str:
         *(_trigger(trigger) for trigger in table.triggers),
         *([f"as {on_one_line(table.definition)}"] if table.definition else []),
     ]
-    return "\n".join([_head(table), *(f"  {one}" for one in lines)])
+    size = "" if table.rows is None else f" {round_row_count(table.rows)} rows"
+    return "\n".join(
+        [f"{table.kind} {full_name(table)}{size}{_comment(table.comment)}", *(f"  {one}" for one in lines)]
+    )
 
 
 def routine_line(routine: Routine) -> str:
@@ -327,11 +322,6 @@ def routine_line(routine: Routine) -> str:
     arguments = on_one_line(routine.arguments or "")
     returns = f" returns {on_one_line(routine.returns)}" if routine.returns else ""
     return f"{routine.kind} {full_name(routine)}({arguments}){returns}"
-
-
-def _head(table: Table) -> str:
-    size = "" if table.rows is None else f" {round_row_count(table.rows)} rows"
-    return f"{table.kind} {full_name(table)}{size}{_comment(table.comment)}"
 
 
 def _column(column: Column, table: Table) -> str:
@@ -434,7 +424,14 @@ def describe(structure: Structure, detail: Detail, *, budget: int, weigh: Callab
         said = _WRITERS[chosen](structure) + note
         if weigh(said) <= budget:
             return said
-    return _most(structure, budget, weigh)
+    # The beginnings of names that most tables share, as many as fit.
+    groups = Counter(map(_beginning, structure.tables)).most_common()
+    written = [f"{beginning} {count}" for beginning, count in groups]
+    weights = range(len(written) + 1)
+    fitting = bisect_right(
+        weights, budget, key=lambda shown: weigh(_format_groups(structure, written[:shown], len(written)))
+    )
+    return _format_groups(structure, written[: max(0, fitting - 1)], len(written))
 
 
 def _everything(structure: Structure) -> str:
@@ -468,17 +465,6 @@ def _summarize_counts(structure: Structure) -> str:
     views = sum(table.kind == "view" for table in structure.tables)
     figures = ((len(structure.tables) - views, "table"), (views, "view"), (len(structure.routines), "routine"))
     return ", ".join(f"{count} {thing}{'' if count == 1 else 's'}" for count, thing in figures if count)
-
-
-def _most(structure: Structure, budget: int, weigh: Callable[[str], int]) -> str:
-    """Return the prefixes of names that most tables share, as many as fit."""
-    groups = Counter(map(_beginning, structure.tables)).most_common()
-    written = [f"{beginning} {count}" for beginning, count in groups]
-    weights = range(len(written) + 1)
-    fitting = bisect_right(
-        weights, budget, key=lambda shown: weigh(_format_groups(structure, written[:shown], len(written)))
-    )
-    return _format_groups(structure, written[: max(0, fitting - 1)], len(written))
 
 
 def _format_groups(structure: Structure, shown: Sequence[str], of: int) -> str:

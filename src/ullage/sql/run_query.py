@@ -77,22 +77,19 @@ def explain_statement(dialect: Dialect, sql: str) -> str:
 def plan_text(dialect: Dialect, answer: Answer) -> str:
     """Return a plan as short text."""
     if dialect == "sqlite":
-        return _sqlite(answer)
+        # Its rows are id, parent id, an unused value, and text.
+        depths: dict[object, int] = {0: -1}
+        lines: list[str] = []
+        for number, parent, _, words in answer.rows:
+            depths[number] = depth = depths.get(parent, -1) + 1
+            lines.append(f"{'  ' * depth}{clean(str(words)).text}")
+        return "\n".join(lines)
     if dialect == "duckdb":
         return _duckdb(answer)
     if len(answer.columns) == 1:
         return "\n".join(clean(str(row[0])).text for row in answer.rows)
-    return _without_empty(answer)
-
-
-def _sqlite(answer: Answer) -> str:
-    """Return SQLite's plan; its rows are id, parent id, an unused value, and text."""
-    depths: dict[object, int] = {0: -1}
-    lines: list[str] = []
-    for number, parent, _, words in answer.rows:
-        depths[number] = depth = depths.get(parent, -1) + 1
-        lines.append(f"{'  ' * depth}{clean(str(words)).text}")
-    return "\n".join(lines)
+    full = [index for index in range(len(answer.columns)) if any(row[index] is not None for row in answer.rows)]
+    return encode([answer.columns[index] for index in full], [[row[index] for index in full] for row in answer.rows])
 
 
 def _duckdb(answer: Answer) -> str:
@@ -128,12 +125,6 @@ def _short(value: object) -> str:
     text = ", ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else str(value)
     flat = " ".join(clean(text).text.split())
     return flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]}…"
-
-
-def _without_empty(answer: Answer) -> str:
-    """Return the plan as a table without empty columns."""
-    full = [index for index in range(len(answer.columns)) if any(row[index] is not None for row in answer.rows)]
-    return encode([answer.columns[index] for index in full], [[row[index] for index in full] for row in answer.rows])
 
 
 @dataclass(slots=True, kw_only=True)

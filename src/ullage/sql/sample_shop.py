@@ -220,23 +220,19 @@ def make_sample(path: Path) -> Path:
             suggestion="move that file away, or name a database in the settings",
         )
     try:
-        _write_database(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        try:
+            _fill(name)
+            Path(name).replace(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as error:
         raise SourceFailed(
             f"the sample shop cannot be written: {error}", suggestion="see that its folder can be written to"
         ) from error
     return path
-
-
-def _write_database(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    try:
-        _fill(name)
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def _fill(name: str) -> None:

@@ -117,7 +117,11 @@ def _sheet(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
     header = "" if single else _line(answer.columns)
     lines = [_record(answer)] if single else map(_line, answer.rows)
 
-    notes = _notes(answer)
+    cut = answer.cut_cells
+    said = f"; {cut} long {'value' if cut == 1 else 'values'} cut" if cut else ""
+    # Rows of numbers contain no instructions, and are not marked as data.
+    has_words = any(isinstance(cell, str | list | dict) for row in answer.rows for cell in row)
+    notes = said + (_FENCE if has_words else "")
 
     def footer(rows: int, complete: bool) -> str:  # noqa: FBT001 - as `fit` calls it
         return _footer(asked, rows, is_all=complete and not answer.more) + (notes if rows else "")
@@ -137,14 +141,6 @@ def _footer(asked: QueryAsked, rows: int, *, is_all: bool) -> str:
         return f"-- no row fits {asked.budget} tokens; {_TOO_WIDE}"
     limit = f"; max_rows is at most {asked.rows}" if asked.clamped else ""
     return f"-- {rows} of more rows; {_NARROW}{limit}"
-
-
-def _notes(answer: Answer) -> str:
-    """Return the note that marks the rows as data; rows of numbers contain no instructions and need none."""
-    cut = answer.cut_cells
-    said = f"; {cut} long {'value' if cut == 1 else 'values'} cut" if cut else ""
-    has_words = any(isinstance(cell, str | list | dict) for row in answer.rows for cell in row)
-    return said + (_FENCE if has_words else "")
 
 
 def _line(row: Row | Sequence[str]) -> str:
@@ -461,7 +457,12 @@ class SqlSource(ToolSource):
             # The whole result is asked for, for a program, which reads JSON.
             asked = replace(asked, format="json")
         given = await self._asking.ask(asked.sql, asked.rows, call)
-        shaped = await self._shape_answer(given.answer, asked, call)
+        answer = given.answer
+        weigh = self.weigh(call.caller)
+        if len(answer.rows) * len(answer.columns) <= _SMALL:
+            shaped = shape(answer, asked, weigh)
+        else:
+            shaped = await anyio.to_thread.run_sync(shape, answer, asked, weigh)
         data: dict[str, Json] = {
             "rowCount": shaped.rows,
             "columnCount": len(given.answer.columns),
@@ -470,12 +471,6 @@ class SqlSource(ToolSource):
         }
         meta: JsonObject = {_META: {**_performance(cached=given.cached), "data": data}}
         return Reply.text(shaped.text, meta=meta, json_lists=None if asked.format == "csv" else ("data",))
-
-    async def _shape_answer(self, answer: Answer, asked: QueryAsked, call: Call) -> Shaped:
-        weigh = self.weigh(call.caller)
-        if len(answer.rows) * len(answer.columns) <= _SMALL:
-            return shape(answer, asked, weigh)
-        return await anyio.to_thread.run_sync(shape, answer, asked, weigh)
 
     async def _explain(self, tool: Tool, call: Call) -> Reply:
         answer = await self._asking.plan(read_sql(tool, call.arguments), call)

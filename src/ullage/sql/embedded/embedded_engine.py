@@ -294,19 +294,15 @@ def failure(failed: Failed, *, name: str, seconds: float) -> UllageError:
         case "deadline":
             return late(seconds)
         case "source":
-            return _unreadable(name, text)
+            why, install, package = text.partition(_INSTALL)
+            suggestion = f"{_INSTALL}{package}".removeprefix(": ") if install else "look at the file, then ask again"
+            if text == _NOT_THERE:
+                suggestion = "check the path; it is taken from the folder of ullage.toml"
+            return SourceFailed(f"`{name}` cannot be read: {why}", suggestion=suggestion)
         case "memory":
             return QueryFailed(text, suggestion=_ASK_LESS)
         case _:
             return QueryFailed(text, suggestion="mend the statement and ask again")
-
-
-def _unreadable(name: str, text: str) -> SourceFailed:
-    why, install, package = text.partition(_INSTALL)
-    suggestion = f"{_INSTALL}{package}".removeprefix(": ") if install else "look at the file, then ask again"
-    if text == _NOT_THERE:
-        suggestion = "check the path; it is taken from the folder of ullage.toml"
-    return SourceFailed(f"`{name}` cannot be read: {why}", suggestion=suggestion)
 
 
 def late(seconds: float) -> DeadlinePassed:
@@ -417,7 +413,10 @@ class Workers:
         except BaseException:
             await worker.end()
             raise
-        await self._keep(worker, received)
+        if received.ends_worker or self._is_closed:
+            await worker.end()
+        else:
+            self._warm.append(worker)
         return received
 
     async def _take_warm(self) -> Worker | None:
@@ -428,12 +427,6 @@ class Workers:
                 return worker
             await worker.end()
         return None
-
-    async def _keep(self, worker: Worker, received: Received) -> None:
-        if received.ends_worker or self._is_closed:
-            await worker.end()
-        else:
-            self._warm.append(worker)
 
     def _prepend_hello(self, frames: Frames, deadline: float, *, is_new: bool) -> Iterable[bytes]:
         if is_new:
@@ -511,17 +504,13 @@ def unique_names(columns: Sequence[str]) -> tuple[str, ...]:
     names: list[str] = []
     for place, column in enumerate(columns, 1):
         wanted = column.replace("\0", "")[:_LONGEST_NAME].strip() or f"column_{place}"
-        names.append(_free(wanted, taken))
+        name, number = wanted, 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        names.append(name)
         taken.add(names[-1].casefold())
     return tuple(names)
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 1
-    while name.casefold() in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
 
 
 def storable(cell: Cell) -> int | float | str | None:
@@ -657,7 +646,13 @@ class TableWorker:
         tables = {None: (columns, rows), **(beside or {})}
         named = {name: (unique_names(heading), held) for name, (heading, held) in tables.items()}
         for names, _ in named.values():
-            _refuse_unless_table(names)
+            if not names:
+                raise QueryFailed("the result has no columns to ask about", suggestion="read it as text instead")
+            if len(names) > _MOST_COLUMNS:
+                raise QueryFailed(
+                    f"the result has {len(names)} columns, and a table {_MOST_COLUMNS} at most",
+                    suggestion="pick the columns you need by a path first",
+                )
         message = {"do": "ask", "sql": sql, "rows": limit, "cell": self._limits.cell, "bytes": self._limits.bytes}
 
         def frames(left: float) -> Iterable[bytes]:
@@ -672,13 +667,3 @@ class TableWorker:
 
     async def close(self) -> None:
         await self._workers.close()
-
-
-def _refuse_unless_table(names: tuple[str, ...]) -> None:
-    if not names:
-        raise QueryFailed("the result has no columns to ask about", suggestion="read it as text instead")
-    if len(names) > _MOST_COLUMNS:
-        raise QueryFailed(
-            f"the result has {len(names)} columns, and a table {_MOST_COLUMNS} at most",
-            suggestion="pick the columns you need by a path first",
-        )

@@ -81,10 +81,6 @@ def check_pragma(passage: Passage, terms: Terms) -> tuple[str, ...]:
         return ()
     if name not in asking:
         raise refusal(f"PRAGMA {name}", "with a value sets it", f"Write PRAGMA {name} alone.")
-    return _parse_pragma_value(passage, at, terms)
-
-
-def _parse_pragma_value(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
     opens = passage.mark(at + 1)
     end = {"(": at + 4, "=": at + 3}.get(opens)
     closed = opens == "=" or passage.mark(at + 3) == ")"
@@ -382,20 +378,16 @@ def judge(
         raise refusal(tokens[0].text, "begins what is nested too deeply", "Ask a simpler question.") from None
     start, end = tokens[0].start, tokens[-1].end
     if dialect in ("postgres", "mysql"):
-        _withhold(passage, kind, terms)
+        # Hide what the server's own tables show of other sessions; in a plan as well, since its row counts reveal
+        # values.
+        asked = passage if kind == "select" else passage.after(skip_explain(passage, terms))
+        if kind != "show" and is_query(asked, terms):
+            shadow_tables(asked, terms)
+        elif kind == "show" and terms.dialect == "mysql" and names_variables(passage):
+            raise refusal(passage.tokens[0].text, "cannot look at the server's settings", "Read them in a SELECT.")
     is_all = kind == "show" and dialect == "postgres" and passage.word(1) == "all" and len(tokens) == 2
     runs = SHOW_ALL if is_all else _apply_edits(sql, start, end, terms)
     return Statement(kind=kind, sql=sql[start:end], tables=tables, runs=runs)
-
-
-def _withhold(passage: Passage, kind: Kind, terms: Terms) -> None:
-    """Hide what the server's own tables show of other sessions; in a plan as well, since its row counts reveal
-    values."""
-    asked = passage if kind == "select" else passage.after(skip_explain(passage, terms))
-    if kind != "show" and is_query(asked, terms):
-        shadow_tables(asked, terms)
-    elif kind == "show" and terms.dialect == "mysql" and names_variables(passage):
-        raise refusal(passage.tokens[0].text, "cannot look at the server's settings", "Read them in a SELECT.")
 
 
 def _apply_edits(sql: str, start: int, end: int, terms: Terms) -> str:

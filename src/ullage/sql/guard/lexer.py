@@ -260,7 +260,10 @@ class _Reader:
             if self._peek() in _SPACES:
                 self._at += 1
             elif self._opens_line():
-                self._line_comment()
+                end = self._sql.find("\n", self._at)
+                end = len(self._sql) if end < 0 else end
+                self._check_comment(self._sql[self._at : end].removesuffix("\r"))
+                self._at = end
             elif self._peek(2) == "/*":
                 self._block_comment()
             else:
@@ -272,12 +275,6 @@ class _Reader:
         if self._peek(2) != "--":
             return False
         return not self._rules.dashes_need_space or self._peek(1, 2) in ("", *_SPACES)
-
-    def _line_comment(self) -> None:
-        end = self._sql.find("\n", self._at)
-        end = len(self._sql) if end < 0 else end
-        self._check_comment(self._sql[self._at : end].removesuffix("\r"))
-        self._at = end
 
     def _block_comment(self) -> None:
         start, depth = self._at, 0

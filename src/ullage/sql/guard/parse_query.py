@@ -242,30 +242,25 @@ def parse(passage: Passage, dialect: Dialect) -> tuple[exp.Expr, Mapping[int, in
     grammar = Grammar.get_or_raise(dialect)
     try:
         tokens = grammar.tokenize(text)
-        _agree(passage, places, text, tokens)
+        ours = {
+            _span(text, start, start + len(passage.tokens[number].text))
+            for start, number in places.items()
+            if passage.tokens[number].kind in ("string", "quoted")
+        }
+        read = {_span(text, one.start, one.end + 1) for one in tokens if _is_text(one)} - {None}
+        for span in sorted((ours ^ read) - {None}, key=str):
+            raise refusal(text[slice(*(span or ()))], "can be read in two ways", _PLAIN)
         trees = grammar.parser(error_level=ErrorLevel.RAISE).parse(tokens, text)
     except _STUMBLES as failure:
-        raise refusal(_where(failure, text), "cannot be read as part of a query", _PLAIN) from failure
+        found: Sequence[Mapping[str, object]] = getattr(failure, "errors", None) or ()
+        raise refusal(
+            str(next((one.get("highlight") for one in found), None) or text),
+            "cannot be read as part of a query",
+            _PLAIN,
+        ) from failure
     if len(trees) != 1 or trees[0] is None:
         raise refusal(text, "is not one query", "Send one SELECT.")
     return trees[0], places
-
-
-def _where(failure: Exception, text: str) -> str:
-    """Return the text at which the parser failed, or the beginning of the statement."""
-    found: Sequence[Mapping[str, object]] = getattr(failure, "errors", None) or ()
-    return str(next((one.get("highlight") for one in found), None) or text)
-
-
-def _agree(passage: Passage, places: Mapping[int, int], text: str, theirs: Sequence[TheirToken]) -> None:
-    ours = {
-        _span(text, start, start + len(passage.tokens[number].text))
-        for start, number in places.items()
-        if passage.tokens[number].kind in ("string", "quoted")
-    }
-    read = {_span(text, one.start, one.end + 1) for one in theirs if _is_text(one)} - {None}
-    for span in sorted((ours ^ read) - {None}, key=str):
-        raise refusal(text[slice(*(span or ()))], "can be read in two ways", _PLAIN)
 
 
 def _is_text(token: TheirToken) -> bool:
@@ -292,7 +287,13 @@ def check_operators(passage: Passage, terms: Terms) -> None:
         if token.kind == "operator":
             _check_operator(token.text, terms)
         elif token.is_word("operator") and passage.mark(number + 1) == "(":
-            _check_qualified(passage, number)
+            schema = passage.word(number + 2)
+            if schema not in (CATALOGUES["postgres"].schemas or ()) or passage.mark(number + 3) != ".":
+                raise refusal(
+                    "OPERATOR()",
+                    "may name an operator of somebody's making",
+                    "Write the operator itself, without a schema.",
+                )
 
 
 def _check_operator(text: str, terms: Terms) -> None:
@@ -306,11 +307,3 @@ def _check_operator(text: str, terms: Terms) -> None:
         )
     if terms.functions.get(text) == "made" and text not in terms.allowed:
         raise refusal(text, "is an operator of somebody's making here", "Use a function that PostgreSQL brings.")
-
-
-def _check_qualified(passage: Passage, number: int) -> None:
-    schema = passage.word(number + 2)
-    if schema not in (CATALOGUES["postgres"].schemas or ()) or passage.mark(number + 3) != ".":
-        raise refusal(
-            "OPERATOR()", "may name an operator of somebody's making", "Write the operator itself, without a schema."
-        )

@@ -72,7 +72,11 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
     if token.name in ASKING:
         check_setting(_literal(passage, number + 2))
     if terms.dialect == "duckdb" and token.name in _ASKS_A_TABLE:
-        _check_asked(token.name, _literal(passage, number + 2), terms)
+        function = token.name
+        table = _literal(passage, number + 2)
+        if table is None:
+            raise refusal(f"{function}()", "asks for a table that is not written out", "Name it in a plain '…' string.")
+        check_table_name(table.split("."), terms)
 
 
 def _is_clause(passage: Passage, number: int, terms: Terms) -> bool:
@@ -144,12 +148,6 @@ def _literal(passage: Passage, number: int) -> str | None:
     if found is None or passage.mark(number + 1) not in (")", ","):
         return None
     return found[1] or found[3]
-
-
-def _check_asked(function: str, table: str | None, terms: Terms) -> None:
-    if table is None:
-        raise refusal(f"{function}()", "asks for a table that is not written out", "Name it in a plain '…' string.")
-    check_table_name(table.split("."), terms)
 
 
 def check_function(name: str, qualifier: str | None, terms: Terms) -> None:
@@ -292,19 +290,15 @@ def _factor(node: exp.Expr) -> float:
 def _estimate_call_length(node: exp.Expr) -> float:
     name = _name(node) if isinstance(node, exp.Func) else ""
     if name in _FORMATS:
-        return _width(node)
+        # The width is from the format's own digits, or from the arguments for its stars.
+        first, *rest = [*([node.this] if isinstance(node, exp.Format) else []), *node.expressions] or [exp.Null()]
+        widths = [float(digits) for digits in _WIDTH.findall(first.name)]
+        return max([*widths, *(_length(one) for one in rest if "*" in first.name)], default=1)
     if name not in _LENGTHS or not isinstance(node, exp.Anonymous):
         return 1
     given = [*node.expressions, *([node.parent.this] if isinstance(node.parent, exp.Dot) else [])]
     times = max((_size(one) for one in given), default=1) if name in _REPEATING else 1
     return times * max((_length(one) for one in given), default=1)
-
-
-def _width(node: exp.Expr) -> float:
-    """Return the width of a format: from its own digits, or the arguments for its stars."""
-    first, *rest = [*([node.this] if isinstance(node, exp.Format) else []), *node.expressions] or [exp.Null()]
-    widths = [float(digits) for digits in _WIDTH.findall(first.name)]
-    return max([*widths, *(_length(one) for one in rest if "*" in first.name)], default=1)
 
 
 def _elements(node: exp.Expr) -> float:
@@ -341,7 +335,11 @@ def _length(node: object) -> float:
 
 def _constant(node: object) -> float | None:
     if isinstance(node, exp.Literal):
-        return _number(node.name)
+        text = node.name
+        try:
+            return min(float(text), _LARGER_THAN_ANY)
+        except ValueError:
+            return None
     if isinstance(node, exp.Paren | exp.Cast):
         return _constant(node.this)
     if isinstance(node, exp.Neg):
@@ -364,13 +362,6 @@ def _estimate_arithmetic_length(node: object) -> float | None:
     except OverflowError:
         return _LARGER_THAN_ANY
     return result if isinstance(result, float) else _LARGER_THAN_ANY
-
-
-def _number(text: str) -> float | None:
-    try:
-        return min(float(text), _LARGER_THAN_ANY)
-    except ValueError:
-        return None
 
 
 _KNOWN = words(
@@ -417,7 +408,11 @@ def check_node(node: exp.Expr, terms: Terms) -> None:
     elif isinstance(node, exp.WithTableHint) or (
         isinstance(node, exp.QueryOption) and not isinstance(node.parent, exp.ForClause)
     ):
-        _check_hint(node)
+        written = node.expressions if isinstance(node, exp.WithTableHint) else [node.this]
+        for hint in written:
+            words = [one.name for one in hint.find_all(exp.Var, exp.Anonymous)] or [hint.name]
+            if not {word.lower() for word in " ".join(words).split()} <= HINTS:
+                raise refusal(words[0].upper(), "is a hint that locks or changes how the server works", _LOCKS)
 
 
 _PLAIN = "Write a plain SELECT: joins, filters, groups, windows, WITH and set operations."
@@ -449,11 +444,3 @@ def _nodes_qualifier(node: exp.Anonymous) -> str | None:
     if isinstance(parent, exp.Table) and parent.this is node:
         return parent.db.lower() or None
     return None
-
-
-def _check_hint(node: exp.WithTableHint | exp.QueryOption) -> None:
-    written = node.expressions if isinstance(node, exp.WithTableHint) else [node.this]
-    for hint in written:
-        words = [one.name for one in hint.find_all(exp.Var, exp.Anonymous)] or [hint.name]
-        if not {word.lower() for word in " ".join(words).split()} <= HINTS:
-            raise refusal(words[0].upper(), "is a hint that locks or changes how the server works", _LOCKS)

@@ -93,11 +93,7 @@ def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
     if terms.dialect == "tsql" and len(parts) > _PARTS:
         raise refusal(".".join(part.name for part in parts), "is of another server", "Ask that server itself.")
     check_table_name([part.name for part in parts], terms)
-    _check_view([_fold_name(part.name) for part in parts], terms)
-
-
-def _check_view(names: list[str], terms: Terms) -> None:
-    """Check names without their database."""
+    names = [_fold_name(part.name) for part in parts]
     called = {".".join(names[-2:]), names[-1]} if len(names) > 1 else set(names)
     if f"shows:{'.'.join(names[-2:])}" in terms.functions and not called & terms.allowed:
         raise refusal(
@@ -240,7 +236,13 @@ _UNIQUE = re.compile(r"processlist|events_statements_\w+|innodb_trx")
 def shadow_tables(passage: Passage, terms: Terms) -> None:
     """Put a query before the statement for each table of the server in it that shows too much."""
     if terms.dialect == "mysql":
-        shadows = _take_variables(passage, terms)
+        shadows: dict[str, str] = {}
+        for number, token in enumerate(passage.tokens):
+            if token.name in terms.allowed or not _variables_at(passage, number):
+                continue
+            schema = passage.tokens[number - 2]
+            shadows.setdefault(token.name, _VARIABLES[token.name].format(schema=schema.name))
+            terms.cuts.append((schema.start, token.start))
     else:
         named = [name for name in _SHADOWS if name not in terms.allowed and _take_schema(passage, name, terms)]
         shadows = {name: _SHADOWS[name] for name in named}
@@ -279,18 +281,6 @@ def _take_schema(passage: Passage, table: str, terms: Terms) -> bool:
 def names_variables(passage: Passage) -> bool:
     """Return whether a statement reads MySQL's tables of settings."""
     return any(_variables_at(passage, number) for number in range(len(passage.tokens)))
-
-
-def _take_variables(passage: Passage, terms: Terms) -> dict[str, str]:
-    """Return the queries that replace MySQL's tables of settings in a statement, and cut their database name."""
-    found: dict[str, str] = {}
-    for number, token in enumerate(passage.tokens):
-        if token.name in terms.allowed or not _variables_at(passage, number):
-            continue
-        schema = passage.tokens[number - 2]
-        found.setdefault(token.name, _VARIABLES[token.name].format(schema=schema.name))
-        terms.cuts.append((schema.start, token.start))
-    return found
 
 
 def _variables_at(passage: Passage, number: int) -> bool:

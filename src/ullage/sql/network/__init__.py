@@ -36,34 +36,22 @@ def warning(settings: DatabaseSettings) -> str | None:
 def _opener(address: Address) -> Callable[[float], Session]:
     match address.kind:
         case "postgresql":
-            return _postgresql(address)
+            try:
+                from .postgresql import PostgreSQLSession
+            except ImportError:
+                raise _not_installed(address, "postgresql") from None
+            return lambda seconds: PostgreSQLSession.open(address, seconds)
         case "mysql":
-            return _mysql(address)
+            try:
+                from .mysql import MySQLSession
+            except ImportError:
+                raise _not_installed(address, "mysql") from None
+            return lambda seconds: MySQLSession.open(address, seconds)
         case "other":
-            return _other(address)
+            from .any_database import OtherSession, open_engine
 
-
-def _postgresql(address: Address) -> Callable[[float], Session]:
-    try:
-        from .postgresql import PostgreSQLSession
-    except ImportError:
-        raise _not_installed(address, "postgresql") from None
-    return lambda seconds: PostgreSQLSession.open(address, seconds)
-
-
-def _mysql(address: Address) -> Callable[[float], Session]:
-    try:
-        from .mysql import MySQLSession
-    except ImportError:
-        raise _not_installed(address, "mysql") from None
-    return lambda seconds: MySQLSession.open(address, seconds)
-
-
-def _other(address: Address) -> Callable[[float], Session]:
-    from .any_database import OtherSession, open_engine
-
-    engine = open_engine(address)
-    return lambda seconds: OtherSession.open(engine, address)
+            engine = open_engine(address)
+            return lambda seconds: OtherSession.open(engine, address)
 
 
 def _not_installed(address: Address, extra: str) -> UllageError:

@@ -359,7 +359,13 @@ class Pool:
             with anyio.fail_after(seconds) as scope:
                 async with self._slots:
                     held = await self._begin_transaction(rows, scope.deadline)
-                    return await self._work_and_return(held, work)
+                    try:
+                        result = await self._working(held, work)
+                    except QueryFailed:
+                        await self._put_back(held)
+                        raise
+                    await self._put_back(held)
+                    return result
         except (TimeoutError, DeadlinePassed):
             raise DeadlinePassed(
                 f"`{self._shown}` had not answered after {seconds:g} seconds",
@@ -403,15 +409,6 @@ class Pool:
         except BaseException:
             opening.abandon()
             raise
-
-    async def _work_and_return(self, held: Held, work: Callable[[Session], _Result]) -> _Result:
-        try:
-            result = await self._working(held, work)
-        except QueryFailed:
-            await self._put_back(held)
-            raise
-        await self._put_back(held)
-        return result
 
     async def _working(self, held: Held, work: Callable[[Session], _Result]) -> _Result:
         try:

@@ -636,17 +636,13 @@ class MySQLSession:
                 return False
             self._line.rollback()
             self._line.reset()
-            return self._is_where_it_was()
+            # A reset keeps the database that USE chose, and without an original one there is no way back.
+            if self._address.url.database:
+                self._line.choose(self._address.url.database)
+                return True
+            return self._read("SELECT DATABASE()") == [(None,)]
         except (pymysql.err.Error, QueryFailed, SourceFailed):
             return False
-
-    def _is_where_it_was(self) -> bool:
-        """Return whether the session is in its original database: a reset keeps the one that USE chose, and without
-        an original one there is no way back."""
-        if self._address.url.database:
-            self._line.choose(self._address.url.database)
-            return True
-        return self._read("SELECT DATABASE()") == [(None,)]
 
     def interrupt(self) -> None:
         with suppress(pymysql.err.Error, SourceFailed):

@@ -630,7 +630,10 @@ class PostgreSQLSession:
     def _results(self, sql: str) -> Generator[pq.abc.PGresult]:
         """Yield one result per row and an empty one at the end, if the statement returns rows."""
         connection = self._connection.pgconn
-        connection.send_query_params(_encode_query(sql), None)
+        # At a zero byte libpq would stop, and so run something other than what was judged.
+        if "\0" in sql:
+            raise QueryFailed("the statement holds a zero character", suggestion="leave it out")
+        connection.send_query_params(encode_statement(sql), None)
         connection.set_single_row_mode()
         self._is_streaming = True
         self._connection.wait(generators.send(connection))
@@ -662,20 +665,17 @@ class PostgreSQLSession:
             return False
         try:
             if self._is_streaming:
-                self._stop()
+                connection = self._connection.pgconn
+                if connection.transaction_status == pq.TransactionStatus.ACTIVE:
+                    self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
+                while (result := self._connection.wait(generators.fetch(connection))) is not None:
+                    if result.status in _COPYING:
+                        raise errors.OperationalError("a COPY ends with its connection")
             self._connection.execute(b"ROLLBACK")
             self._connection.execute(b"DISCARD ALL")
         except psycopg.Error:
             return False
         return self._connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
-
-    def _stop(self) -> None:
-        connection = self._connection.pgconn
-        if connection.transaction_status == pq.TransactionStatus.ACTIVE:
-            self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
-        while (result := self._connection.wait(generators.fetch(connection))) is not None:
-            if result.status in _COPYING:
-                raise errors.OperationalError("a COPY ends with its connection")
 
     def interrupt(self) -> None:
         try:
@@ -706,11 +706,3 @@ def _beginning(seconds: float, encoding: str) -> str:
         "SET LOCAL intervalstyle = 'postgres'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; "
         "SELECT 1"
     )
-
-
-def _encode_query(sql: str) -> bytes:
-    """Encode a statement; refuse a zero byte, at which libpq would stop and so run something other than what was
-    judged."""
-    if "\0" in sql:
-        raise QueryFailed("the statement holds a zero character", suggestion="leave it out")
-    return encode_statement(sql)

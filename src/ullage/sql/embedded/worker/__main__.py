@@ -21,21 +21,16 @@ def _take(number: int, flags: int) -> int:
     return taken
 
 
-def _know_siblings() -> None:
-    """Make the files beside this one a package that can be imported only from its path."""
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would be loaded for this alone
-    package = ModuleType(_NAME)
-    package.__path__ = [here]
-    sys.modules[_NAME] = package
-
-
 def _load(module: str) -> ModuleType:
     return importlib.import_module(f"{_NAME}.{module}")
 
 
 def main() -> None:
     incoming, outgoing = _take(0, os.O_RDONLY), _take(1, os.O_WRONLY)
-    _know_siblings()
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would be loaded for this alone
+    package = ModuleType(_NAME)
+    package.__path__ = [here]
+    sys.modules[_NAME] = package
     source, sink = os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
     loop = _load("worker_loop")
     loop.serve(source, sink, confine=loop.confine, when_alone=_end)

@@ -406,16 +406,6 @@ def lock(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA {switch}")
     for limit, value in _LIMITS.items():
         connection.setlimit(limit, value)
-    _touch(connection)
-    connection.execute("BEGIN")
-    connection.set_authorizer(_authorize)
-
-
-def _authorize(action: int, first: str | None, second: str | None, _database: str | None, _within: str | None) -> int:
-    return sqlite3.SQLITE_OK if is_allowed(action, first, second) else sqlite3.SQLITE_DENY
-
-
-def _touch(connection: sqlite3.Connection) -> None:
     made_here = connection.execute("SELECT name FROM sqlite_master WHERE type='table' AND sql LIKE 'CREATE VIRTUAL%'")
     names = [row[0] for row in made_here.fetchall()]
     for name in (*TOUCHED, *names):
@@ -423,6 +413,12 @@ def _touch(connection: sqlite3.Connection) -> None:
         # An older SQLite lacks some of them, and a table whose module is missing cannot be read in any case.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')
+    connection.execute("BEGIN")
+    connection.set_authorizer(_authorize)
+
+
+def _authorize(action: int, first: str | None, second: str | None, _database: str | None, _within: str | None) -> int:
+    return sqlite3.SQLITE_OK if is_allowed(action, first, second) else sqlite3.SQLITE_DENY
 
 
 _FILE_BYTES = 8 << 20
@@ -490,7 +486,13 @@ class SqliteTable:
     def ask(self, message: Message, send: Send) -> None:
         asked = Asked.read(message)
         try:
-            self._ask(asked, send)
+            if self._failure is not None or self._connection is None:
+                raise self._failure or Failure("query", "there is no table to ask")
+            with failing_as_sqlite(""):
+                self._connection.execute("COMMIT")
+                set_clock(self._connection, asked.deadline)
+                lock(self._connection)
+                asked_of(self._connection, asked, send)
         finally:
             self._forget()
 
@@ -516,15 +518,6 @@ class SqliteTable:
     def _load(self, rows: list[list[object]]) -> None:
         if self._connection is not None and self._failure is None:
             self._connection.executemany(self._insert, rows)
-
-    def _ask(self, asked: Asked, send: Send) -> None:
-        if self._failure is not None or self._connection is None:
-            raise self._failure or Failure("query", "there is no table to ask")
-        with failing_as_sqlite(""):
-            self._connection.execute("COMMIT")
-            set_clock(self._connection, asked.deadline)
-            lock(self._connection)
-            asked_of(self._connection, asked, send)
 
     def _forget(self) -> None:
         if self._connection is not None:

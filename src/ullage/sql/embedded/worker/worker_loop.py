@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
-from .worker_protocol import Failure, Message, Pipe, Send, Source, encode_message
+from .worker_protocol import Failure, Message, Pipe, Source, encode_message
 
 __all__ = ["confine", "serve"]
 
@@ -83,23 +83,20 @@ def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:
     while (message := pipe.receive(patience)) is not None:
         try:
             with _failing_as_told():
-                _do(message, database, pipe.send)
+                send = pipe.send
+                match message["do"]:
+                    case "ask":
+                        database.ask(message, send)
+                    case "structure":
+                        send(encode_message({"value": database.structure(message)}))
+                    case "functions":
+                        send(encode_message({"value": database.functions(message)}))
+                    case _:
+                        database.take(message)
         except Failure as failure:
             pipe.send(_encode_failure(failure))
             if failure.kind == "memory":
                 return
-
-
-def _do(message: Message, database: Source, send: Send) -> None:
-    match message["do"]:
-        case "ask":
-            database.ask(message, send)
-        case "structure":
-            send(encode_message({"value": database.structure(message)}))
-        case "functions":
-            send(encode_message({"value": database.functions(message)}))
-        case _:
-            database.take(message)
 
 
 @contextmanager

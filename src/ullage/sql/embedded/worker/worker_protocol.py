@@ -100,31 +100,23 @@ Travelling = None | bool | int | float | str | list["Travelling"] | dict[str, "T
 def travelling(value: object, most: int) -> tuple[Travelling, bool]:
     """Return a value in transfer format, and whether it was cut to `most` characters."""
     if isinstance(value, (bytes, bytearray)):
-        return _bytes(value, most)
+        fitting = max(0, (most - 2) // 2)
+        return "0x" + value[:fitting].hex(), len(value) > fitting
     if isinstance(value, Decimal) and value.is_finite():
         return {"decimal": str(value)}, False
     plain = _plain(value)
     if isinstance(plain, str):
         return cut(plain, most)
     if isinstance(plain, (list, dict)):
-        return _encode_nested(plain, most)
+        text = json.dumps(plain, ensure_ascii=False)
+        if len(text) > most:
+            return text[:most], True
+        return (plain if isinstance(plain, list) else {"json": plain}), False
     return plain, False
 
 
 def cut(text: str, most: int) -> tuple[str, bool]:
     return (text, False) if len(text) <= most else (text[:most], True)
-
-
-def _bytes(value: bytes | bytearray, most: int) -> tuple[Travelling, bool]:
-    fitting = max(0, (most - 2) // 2)
-    return "0x" + value[:fitting].hex(), len(value) > fitting
-
-
-def _encode_nested(value: list[Travelling] | dict[str, Travelling], most: int) -> tuple[Travelling, bool]:
-    text = json.dumps(value, ensure_ascii=False)
-    if len(text) > most:
-        return text[:most], True
-    return (value if isinstance(value, list) else {"json": value}), False
 
 
 def _plain(value: object) -> Travelling:
@@ -284,10 +276,14 @@ def answer(columns: Sequence[str], rows: Iterator[Sequence[object]], asked: Aske
     held: list[bytes] = []
     size = total = count = cells = 0
     for row in islice(rows, asked.rows):
-        _refuse_when_late(asked)
+        if time.monotonic() > asked.deadline:
+            raise Failure("deadline", "time was up while rows were being read")
         line, cut_here = _line(row, asked.cell)
         if total + len(line) > asked.bytes:
-            _refuse_when_nothing_fits(count, asked)
+            if count == 0:
+                raise Failure(
+                    "query", f"the first row alone is larger than the {asked.bytes} bytes that an answer may have"
+                )
             return _finish(held, send, more=True, cut_cells=cells)
         held.append(line)
         size, total, count, cells = size + len(line), total + len(line), count + 1, cells + cut_here
@@ -310,16 +306,6 @@ def _send_rows(lines: list[bytes], send: Send) -> None:
 def _finish(held: list[bytes], send: Send, *, more: bool, cut_cells: int) -> None:
     _send_rows(held, send)
     send(encode_message({"more": more, "cut_cells": cut_cells}))
-
-
-def _refuse_when_late(asked: Asked) -> None:
-    if time.monotonic() > asked.deadline:
-        raise Failure("deadline", "time was up while rows were being read")
-
-
-def _refuse_when_nothing_fits(count: int, asked: Asked) -> None:
-    if count == 0:
-        raise Failure("query", f"the first row alone is larger than the {asked.bytes} bytes that an answer may have")
 
 
 Described = dict[str, Any]
@@ -378,17 +364,14 @@ class PlainFile(NamedTuple, Generic[Connection]):
         raise Failure("query", f"a file does not take `{message['do']}`")
 
     def _until(self, deadline: float) -> AbstractContextManager[Connection]:
-        _refuse_unless_file(self.path)
+        # Only a regular file is read, because opening a pipe or a device could block for ever.
+        path = self.path
+        try:
+            mode = os.stat(path).st_mode  # noqa: PTH116 - pathlib would be loaded for this alone
+        except FileNotFoundError:
+            raise Failure("source", "there is no such file") from None
+        except OSError as error:
+            raise Failure("source", error.strerror or "it cannot be looked at") from None
+        if not stat.S_ISREG(mode):
+            raise Failure("source", "it is not a file")
         return self.opened(deadline)
-
-
-def _refuse_unless_file(path: str) -> None:
-    """Refuse anything but a regular file, because opening a pipe or a device could block for ever."""
-    try:
-        mode = os.stat(path).st_mode  # noqa: PTH116 - pathlib would be loaded for this alone
-    except FileNotFoundError:
-        raise Failure("source", "there is no such file") from None
-    except OSError as error:
-        raise Failure("source", error.strerror or "it cannot be looked at") from None
-    if not stat.S_ISREG(mode):
-        raise Failure("source", "it is not a file")
