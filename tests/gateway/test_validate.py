@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.find.argument_repair import misfit
-from ullage.gateway.find.call_tool import STEPS, Checker, Verdict, is_plain, plainly_fits
+from ullage.gateway.find.argument_repair import Verdict, misfit
+from ullage.gateway.find.call_tool import STEPS, Checker, is_plain, plainly_fits
 from ullage.gateway.find.schema_validation import Validators, affordable, compiled
 from ullage.gateway.tool_source import OutOfSteps, StepBudget
 from ullage.tool import Tool

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ullage.lazy_imports import import_on_use
-from ullage.options import encoder_lacks
+from ullage.options import MOST_USES, encoder_lacks
 
 if TYPE_CHECKING:
     from .document import (
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .load_embedder import load_encoder, load_table
     from .search_index import (
         MOST_BONUS,
-        MOST_USES,
         HybridIndex,
         LexicalIndex,
         Need,
@@ -47,7 +46,6 @@ else:
             "Index": "document",
             "LexicalIndex": "search_index",
             "MOST_BONUS": "search_index",
-            "MOST_USES": "search_index",
             "Named": "document",
             "Need": "search_index",
             "Reason": "document",
