@@ -212,7 +212,10 @@ def test_json_is_json_in_every_encoding(folder: Path):
         ("call count-tokens - <&-", "error: standard input is closed"),
         ("count notes/one.txt >/dev/full", "error: the output cannot be written: No space left on device"),
         ("count notes/one.txt >&-", ""),
-        ("count notes/one.txt --modle gpt-4", "usage: ullage count "),
+        (
+            "count notes/one.txt --modle gpt-4",
+            "error: `ullage count` has no option `--modle`\n  did you mean `--model`?",
+        ),
     ],
 )
 def test_closed_and_full_streams_and_misspelt_options_are_told_in_words(folder: Path, how: str, said: str):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ullage.cli import main
-from ullage.cli.main import VERBS, _run_verb
+from ullage.cli.main import VERB_GROUPS, VERBS, _run_verb
 from ullage.errors import Unavailable
 
 DEEP = ExceptionGroup("outer", [ExceptionGroup("inner", [ValueError("x"), Unavailable("the point")])])
@@ -58,6 +58,10 @@ def test_without_a_verb_every_verb_is_named_with_its_question(capsys: pytest.Cap
     assert all(verb in shown and question in shown for verb, question in VERBS.items())
 
 
+def test_help_lists_every_verb_once():
+    assert sorted(verb for verbs in VERB_GROUPS.values() for verb in verbs) == sorted(VERBS)
+
+
 @pytest.mark.parametrize(("said", "here"), [(None, "1"), ("3", "3")])
 def test_numpy_is_told_to_start_no_threads_and_nothing_that_is_started_from_here_is(said: str | None, here: str):
     ask = "import os; print(os.environ.get('OPENBLAS_NUM_THREADS'))"
@@ -84,3 +88,32 @@ def test_a_mistyped_verb_gets_the_nearest_name(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         main(["uninstal"])
     assert "did you mean `uninstall`?" in capsys.readouterr().err
+
+
+@pytest.mark.requirement("U:errors")
+@pytest.mark.parametrize(
+    ("words", "message", "suggestion", "options"),
+    [
+        ("weigh", "unknown command `weigh`", "`ullage --help` lists all commands", []),
+        ("instal codex", "unknown command `instal`", "did you mean `ullage install`?", []),
+        ("--store x count", "`ullage` has no option `--store`", "options go after the command", []),
+        ("count --modl=x", "`ullage count` has no option `--modl`", "did you mean `--model`?", []),
+        ("models a b", "`ullage models` takes no further argument: `b`", "`ullage models --help`", []),
+        ("install", "`ullage install` needs CLIENT", "CLIENT: claude, ", []),
+        ("completion csh", "shell cannot be `csh`", "choose one", ["bash", "zsh", "fish"]),
+        ("audit --limit x", "--limit cannot be `x`", "it takes a whole number", []),
+        ("scan --wait soon", "--wait cannot be `soon`", "it takes a number", []),
+        ("usage --since", "--since needs a value", "`ullage usage --help`", []),
+    ],
+)
+def test_mistakes_on_the_command_line_are_reported_like_every_other_error(
+    words: str, message: str, suggestion: str, options: list[str], capsys: pytest.CaptureFixture[str]
+):
+    for given in ([*words.split(), "--json"], ["--json", *words.split()]):
+        with pytest.raises(SystemExit) as caught:
+            main(given)
+        found = json.loads(capsys.readouterr().err)
+        assert caught.value.code == 2
+        assert found["message"] == message
+        assert found["suggestion"].startswith(suggestion)
+        assert found["available_options"] == options

@@ -65,4 +65,4 @@ def test_an_unknown_verb_and_no_verb_are_told_how(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit) as caught:
         main(["weigh"])
     assert caught.value.code == 2
-    assert "usage: ullage" in capsys.readouterr().err
+    assert capsys.readouterr().err == "error: unknown command `weigh`\n  `ullage --help` lists all commands\n"

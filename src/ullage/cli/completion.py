@@ -39,7 +39,7 @@ class _Command:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="the shell that is to complete")
+    parser.add_argument("shell", choices=SHELLS, help="your shell")
     parser.add_argument("--json", action="store_true", help="print JSON: the script as a text")
 
 

@@ -12,15 +12,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from ullage import __version__
-from ullage.errors import BadInput, UllageError, Unavailable
+from ullage.errors import BadInput, InvalidArguments, UllageError, Unavailable
 from ullage.start_session import StartSession
 
 from .output import complain, escaping_terminals
 
-__all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread", "verb_parser"]
+__all__ = ["VERBS", "VERB_GROUPS", "main", "parser_of", "reckon_on_one_thread", "verb_parser"]
 
 VERBS = {
     "audit": "Show refusals, withheld tools, approvals and fallbacks",
@@ -48,6 +48,23 @@ VERBS = {
     "usage": "Show what was spent and saved, in tokens and dollars",
 }
 """Each verb with its help text. A verb is implemented by the module of the same name in this package."""
+VERB_GROUPS = {
+    "set up": ("scan", "install", "status", "uninstall", "trust", "completion"),
+    "gateway": ("serve", "tools", "find", "call", "doctor", "config"),
+    "tokens and context": ("count", "models", "context", "compact"),
+    "models and databases": ("run", "route", "sql"),
+    "reports": ("usage", "audit", "statusline", "dashboard"),
+}
+"""The verbs in the order in which `ullage --help` lists them."""
+_DESCRIPTION = "\n".join(
+    (
+        "Reduce the tokens that LLM agents spend on tools, results, history and model\ncalls.",
+        *(
+            f"\n{title}:\n" + "\n".join(f"  {verb:<11} {VERBS[verb]}" for verb in verbs)
+            for title, verbs in VERB_GROUPS.items()
+        ),
+    )
+)
 _THREADS = "OPENBLAS_NUM_THREADS"
 
 
@@ -90,9 +107,14 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
         return 2
     if words in ([], ["--json"]):
         return _run_verb(_show_overview, argparse.Namespace(json=bool(words)))
-    if verb is not None and verb not in VERBS and words[0] == verb:
-        parser.error(_unknown_verb(verb))
-    if verb in of_verbs and all(word == "--json" for word in words[: words.index(verb)]):
+    parser.words = words
+    before = words if verb is None else words[: words.index(verb)]
+    misplaced = [word for word in before if word not in ("--json", "--version", "-h", "--help")]
+    if misplaced:
+        parser.error(f"unrecognized arguments: {' '.join(misplaced)}")
+    if verb is not None and verb not in VERBS:
+        _refuse_verb(verb, as_json="--json" in words)
+    if verb in of_verbs and all(word == "--json" for word in before):
         arguments = _parse_verb(of_verbs[verb], verb, words)
     else:
         arguments = parser.parse_args(words)
@@ -107,15 +129,78 @@ def _show_overview(arguments: argparse.Namespace) -> int:
     return show_overview(as_json=arguments.json)
 
 
-def _unknown_verb(verb: str) -> str:
+def _refuse_verb(verb: str, *, as_json: bool) -> NoReturn:
     from difflib import get_close_matches
 
     near = get_close_matches(verb, VERBS, n=1)
-    return f"unknown command `{verb}`; " + (f"did you mean `{near[0]}`?" if near else f"choose from {', '.join(VERBS)}")
+    error = InvalidArguments(
+        f"unknown command `{verb}`",
+        suggestion=f"did you mean `ullage {near[0]}`?" if near else "`ullage --help` lists all commands",
+    )
+    complain(error, as_json=as_json)
+    sys.exit(2)
 
 
-def _parse_verb(parser: argparse.ArgumentParser, verb: str, words: list[str]) -> argparse.Namespace:
+class CommandParser(argparse.ArgumentParser):
+    """A parser that reports mistakes as every other error is reported, as JSON if the command line asks for it."""
+
+    words: Sequence[str] = ()
+    """The command line that is parsed."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(self._explain(message), as_json="--json" in self.words)
+        sys.exit(2)
+
+    def _explain(self, message: str) -> InvalidArguments:
+        """Return argparse's message in plain words, with what to write instead."""
+        help_command = f"`{self.prog} --help` shows all options"
+        kind, _, rest = message.partition(": ")
+        if kind == "the following arguments are required":
+            missing = [action for action in self._actions if not action.option_strings and action.required]
+            hints = [f"{_shown_name(one)}: {one.help}" for one in missing if one.help]
+            choices = [str(choice) for one in missing for choice in one.choices or ()]
+            return InvalidArguments(
+                f"`{self.prog}` needs {rest}", suggestion="\n".join([*hints, help_command]), options=choices
+            )
+        if kind == "unrecognized arguments":
+            return self._explain_unknown(rest.split(" ")[0], help_command)
+        if kind.startswith("argument "):
+            name, (reason, _, detail) = kind.removeprefix("argument "), rest.partition(": ")
+            value = detail.split(" (choose")[0].strip("'\"")
+            action = next((one for one in self._actions if _shown_name(one) == name), None)
+            choices = [] if action is None else [str(one) for one in action.choices or ()]
+            if reason == "invalid choice":
+                hint = "choose one of the options below"
+                return InvalidArguments(f"{name} cannot be `{value}`", suggestion=hint, options=choices)
+            if reason.startswith("invalid "):
+                number = "a whole number" if "int" in reason else "a number"
+                return InvalidArguments(f"{name} cannot be `{value}`", suggestion=f"it takes {number}")
+            if reason == "expected one argument":
+                return InvalidArguments(f"{name} needs a value", suggestion=help_command, options=choices)
+        return InvalidArguments(message, suggestion=help_command)
+
+    def _explain_unknown(self, word: str, help_command: str) -> InvalidArguments:
+        from difflib import get_close_matches
+
+        if not word.startswith("-"):
+            return InvalidArguments(f"`{self.prog}` takes no further argument: `{word}`", suggestion=help_command)
+        option = word.split("=", maxsplit=1)[0]
+        near = get_close_matches(option, self._option_string_actions, n=1)
+        if near or self.prog != "ullage":
+            hint = f"did you mean `{near[0]}`?" if near else help_command
+        else:
+            hint = "options go after the command; `ullage --help` lists all commands"
+        return InvalidArguments(f"`{self.prog}` has no option `{option}`", suggestion=hint)
+
+
+def _shown_name(action: argparse.Action) -> str:
+    """Return an argument's name as argparse's messages have it."""
+    return "/".join(action.option_strings) or str(action.metavar or action.dest)
+
+
+def _parse_verb(parser: CommandParser, verb: str, words: list[str]) -> argparse.Namespace:
     """Parse a verb's arguments: options before, between or after the positional ones, and `--json` before the verb."""
+    parser.words = words
     at = words.index(verb)
     arguments, unknown = parser.parse_known_intermixed_args([*words[:at], *words[at + 1 :]])
     if unknown:
@@ -147,21 +232,24 @@ def verb_parser(verb: str) -> argparse.ArgumentParser:
     return _parsers(verb)[1][verb]
 
 
-def _parsers(*verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parsers(*verbs: str) -> tuple[CommandParser, dict[str, CommandParser]]:
     """Return the parser of the whole command line and those of its verbs."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="ullage",
-        description="Reduce the tokens that LLM agents spend on tools, results, history and model calls.",
+        usage="ullage [-h] [--version] COMMAND ...",
+        description=_DESCRIPTION,
+        epilog="`ullage COMMAND --help` shows the options of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    found = dict[str, argparse.ArgumentParser]()
-    for name, summary in VERBS.items():
+    parser.add_argument(
+        "--version", action="version", version=f"%(prog)s {__version__}", help="show the version and exit"
+    )
+    subparsers = parser.add_subparsers(prog="ullage", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
+    found = dict[str, CommandParser]()
+    for name in VERBS:
         verb = _import_verb(f"ullage.cli.{name}") if name in verbs else None
-        subparser = subparsers.add_parser(
-            name, help=summary, description=None if verb is None else verb.__doc__, allow_abbrev=False
-        )
+        subparser = subparsers.add_parser(name, description=None if verb is None else verb.__doc__, allow_abbrev=False)
         found[name] = subparser
         if verb is not None:
             verb.arguments(subparser)

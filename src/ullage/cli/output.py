@@ -212,16 +212,22 @@ def say(*lines: str) -> None:
 
 
 def complain(error: UllageError, *, as_json: bool) -> None:
-    """Print one error, as JSON for programs or as sentences for people."""
+    """Print one error, as JSON for programs or as sentences for people, broken between words on a terminal."""
     if as_json:
         print(_json(error.wire(), sys.stderr), file=sys.stderr)
         return
-    message = "\n".join(map(plain, error.message.split("\n")))
-    print(f"{paint_text('error', '31;1', sys.stderr)}: {message}", file=sys.stderr)
-    if error.suggestion:
-        print(f"  {plain(error.suggestion)}", file=sys.stderr)
+    limit = _terminal_width(sys.stderr)
+    first, *more = map(plain, error.message.split("\n"))
+    lines = [f"{paint_text('error', '31;1', sys.stderr)}: {first}", *more]
+    lines += [f"  {plain(line)}" for line in (error.suggestion or "").split("\n") if line]
     if error.options:
-        print(f"  options: {', '.join(map(plain, error.options))}", file=sys.stderr)
+        lines.append(f"  options: {', '.join(map(plain, error.options))}")
+    say(*(piece for line in lines for piece in wrap_line(line, limit)))
+
+
+def _terminal_width(stream: TextIO) -> int | None:
+    """Return the columns of the terminal that shows this stream, or None for a file or a pipe."""
+    return min(_PAGE, shutil.get_terminal_size().columns) if stream.isatty() else None
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:
@@ -259,14 +265,19 @@ def fitted_columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = fro
     return columns(cut_rows, right=right)
 
 
-def wrap_line(line: str) -> list[str]:
-    """Break a line between words into as many as the terminal needs; continuation lines are indented by two more."""
-    limit = table_width()
+def wrap_line(line: str, limit: int | None = None) -> list[str]:
+    """Break a line between words into as many as the terminal needs; continuation lines are indented by two more.
+
+    Args:
+        line: The text. Text between backticks is not broken, so that a command can be copied.
+        limit: The columns of a line; by default those of a table.
+    """
+    limit = table_width() if limit is None else limit
     if limit is None or width_of(line) <= limit:
         return [line]
     start = len(line) - len(line.lstrip(" "))
     lines, room = [line[:start]], limit - start
-    for number, word in enumerate(line[start:].split(" ")):
+    for number, word in enumerate(_units(line[start:])):
         needed = width_of(word) + (number > 0)
         if needed > room and lines[-1].strip():
             lines.append(" " * (start + 2) + word)
@@ -275,6 +286,17 @@ def wrap_line(line: str) -> list[str]:
             lines[-1] += (" " if number else "") + word
             room -= needed
     return lines
+
+
+def _units(text: str) -> Iterator[str]:
+    """Yield the pieces between which a line may be broken: words, and whatever stands between backticks."""
+    open_unit = list[str]()
+    for word in text.split(" "):
+        open_unit.append(word)
+        if " ".join(open_unit).count("`") % 2 == 0:
+            yield " ".join(open_unit)
+            open_unit = []
+    yield from open_unit  # a backtick without its partner
 
 
 def emit_wrapped(text: str) -> None:
