@@ -87,7 +87,7 @@ def test_options_may_stand_anywhere(capsys: pytest.CaptureFixture[str]):
 def test_a_mistyped_verb_gets_the_nearest_name(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["uninstal"])
-    assert "did you mean `uninstall`?" in capsys.readouterr().err
+    assert "did you mean `ullage uninstall`?" in capsys.readouterr().err
 
 
 @pytest.mark.requirement("U:errors")

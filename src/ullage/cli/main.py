@@ -158,7 +158,7 @@ class CommandParser(argparse.ArgumentParser):
         if kind == "the following arguments are required":
             missing = [action for action in self._actions if not action.option_strings and action.required]
             hints = [f"{_shown_name(one)}: {one.help}" for one in missing if one.help]
-            choices = [str(choice) for one in missing for choice in one.choices or ()]
+            choices = tuple(str(choice) for one in missing for choice in one.choices or ())
             return InvalidArguments(
                 f"`{self.prog}` needs {rest}", suggestion="\n".join([*hints, help_command]), options=choices
             )
@@ -168,7 +168,7 @@ class CommandParser(argparse.ArgumentParser):
             name, (reason, _, detail) = kind.removeprefix("argument "), rest.partition(": ")
             value = detail.split(" (choose")[0].strip("'\"")
             action = next((one for one in self._actions if _shown_name(one) == name), None)
-            choices = [] if action is None else [str(one) for one in action.choices or ()]
+            choices = () if action is None else tuple(map(str, action.choices or ()))
             if reason == "invalid choice":
                 hint = "choose one of the options below"
                 return InvalidArguments(f"{name} cannot be `{value}`", suggestion=hint, options=choices)
