@@ -138,7 +138,8 @@ def _read_logs_aside(store: str | None) -> None:
         os.utime(mark)
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
         url = f"sqlite:///{os.path.abspath(path)}"
-        words = [sys.executable, "-m", "ullage", "usage", "--json", "--since", "today", "--store", url]
+        # `-P`: the working folder may be a stranger's repository with a module of one of our names.
+        words = [sys.executable, "-P", "-m", "ullage", "usage", "--json", "--since", "today", "--store", url]
         os.posix_spawn(sys.executable, words, os.environ, file_actions=nowhere, setsid=True)
     except (OSError, NotImplementedError):
         return

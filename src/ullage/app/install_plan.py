@@ -7,7 +7,6 @@ nothing; the last functions find the user's files and apply a plan for `install`
 """
 
 import re
-import shutil
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,6 +40,7 @@ from ullage.clients.configs import (
 from ullage.config import Places, server_fault
 from ullage.errors import BadConfiguration, InvalidArguments, Unavailable
 from ullage.gateway import Server
+from ullage.processes import find_executable
 
 __all__ = [
     "OWN_NAME",
@@ -530,14 +530,15 @@ def own_settings(places: Places) -> tuple[bytes | None, dict[str, object]]:
 def ullage_command() -> tuple[str, ...]:
     """Return the words that start this Ullage from anywhere: graphical programs do not have a shell's search path."""
     beside = Path(sys.executable).with_name("ullage.exe" if sys.platform == "win32" else "ullage")
-    uvx = shutil.which("uvx")
+    uvx = find_executable("uvx")
     is_passing = any(part in ("archive-v0", "builds-v0") for part in beside.parts)
     if is_passing and uvx is not None:
         # Run by `uvx` from its cache, which may be cleaned up later.
         return str(Path(uvx).absolute()), f"ullage@{__version__}"
     if beside.is_file():
         return (str(beside),)
-    return sys.executable, "-m", "ullage"
+    # `-P`: the program runs this in any folder, and modules there are not to be imported.
+    return sys.executable, "-P", "-m", "ullage"
 
 
 @contextmanager

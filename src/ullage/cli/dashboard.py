@@ -11,6 +11,7 @@ import webbrowser
 from ullage.app.build_dashboard import RunningServer, running_servers
 from ullage.config import Places
 from ullage.errors import InvalidArguments, Unavailable
+from ullage.processes import absolute_folders
 
 from .output import bold, dim, emit, emit_json
 
@@ -36,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         emit(f"{bold('Dashboard')}  {link}")
         emit(dim(f"The code {code} signs in once, within {lifetime / 60:.0f} minutes."))
     if arguments.open:
+        os.environ["PATH"] = absolute_folders(os.environ.get("PATH", os.defpath))
         webbrowser.open(link)
     return 0
 

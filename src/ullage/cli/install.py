@@ -6,7 +6,6 @@ Ullage in their place. `ullage uninstall` takes it back.
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -41,6 +40,7 @@ from ullage.clients.configs import (
 )
 from ullage.config import Places
 from ullage.errors import BadConfiguration, InvalidArguments
+from ullage.processes import find_executable
 from ullage.tool import Json
 
 from ..app.install_plan import changing_files, chosen_client, own_settings, ullage_command, undo_folder
@@ -237,11 +237,20 @@ def _warm_start_cache(plan: InstallPlan) -> None:
 def _is_listed(plan: InstallPlan) -> bool | None:
     """Return whether the program's own command lists Ullage now; None if it has no command that can be run."""
     words = plan.program.list_command
-    if words is None or shutil.which(words[0]) is None:
+    program = None if words is None else find_executable(words[0])
+    if words is None or program is None:
         return None
     try:
+        # Not in the working folder: some of these commands start the servers of a project's file to see whether they
+        # answer, without asking.
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_LIST_WAIT, check=False, stdin=subprocess.DEVNULL
+            [program, *words[1:]],
+            capture_output=True,
+            text=True,
+            timeout=_LIST_WAIT,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            cwd=Path.home(),
         )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None

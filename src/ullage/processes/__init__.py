@@ -1,15 +1,19 @@
-"""Child processes: the watcher that ends them when Ullage is killed, and the search for all of their descendants.
-Also the user of this process."""
+"""Child processes: the search for programs, the watcher that ends processes when Ullage is killed, and the search for
+all of their descendants. Also the user of this process."""
 
 import os
 
+from .search_path import LISTS_OF_FOLDERS, absolute_folders, find_executable
 from .sweep import Process, find_processes, is_running, read_processes, signal_processes
 from .watcher import ProcessWatcher, Registration, process_watcher
 
 __all__ = [
+    "LISTS_OF_FOLDERS",
     "Process",
     "ProcessWatcher",
     "Registration",
+    "absolute_folders",
+    "find_executable",
     "find_processes",
     "is_running",
     "process_watcher",

@@ -1,7 +1,8 @@
 """Environment of the servers that Ullage starts.
 
 A server gets the variables that a program needs to run at all (`GIVEN`), those its entry requests with `inherit_env`,
-and those its entry sets with `env`. All others are withheld, because the environment of a shell or a desktop contains
+and those its entry sets with `env`. Relative folders in an inherited `PATH` or `PYTHONPATH` are left out: the working
+folder may be a stranger's repository. All others are withheld, because the environment of a shell or a desktop contains
 keys that belong to other programs. Values are never shown; names are, so that a user can see what is missing.
 
 Standard error and stray output reach people and models, and servers often print their configuration. Secrets are
@@ -17,6 +18,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from ullage.gateway import Server
+from ullage.processes import LISTS_OF_FOLDERS, absolute_folders
 
 __all__ = [
     "DEEPEST",
@@ -250,7 +252,11 @@ class ChildEnvironment:
 
     def of(self, server: Server) -> dict[str, str]:
         """Return the variables that the server inherits, without those that its entry sets with `env`."""
-        given = {name: value for name, value in self.variables.items() if self._is_given(name, value, server)}
+        given = {
+            name: absolute_folders(value) if name in LISTS_OF_FOLDERS else value
+            for name, value in self.variables.items()
+            if self._is_given(name, value, server)
+        }
         return {**given, _DEPTH: str(depth(self.variables) + 1)}
 
     def _is_given(self, name: str, value: str, server: Server) -> bool:

@@ -12,7 +12,6 @@ written from the documentation and untested.
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from ullage.gateway import Server
 from ullage.processes import (
     Process,
     Registration,
+    find_executable,
     find_processes,
     is_running,
     process_watcher,
@@ -59,6 +59,10 @@ from .rpc_peer import UNREACHABLE, Receiver
 __all__ = ["Pipe", "Tail", "ask_to_end", "is_alive", "kill", "open_pipe", "own_group"]
 
 
+_TASKKILL = os.path.join(os.environ.get("SYSTEMROOT", "C:\\Windows"), "System32", "taskkill.exe")  # noqa: PTH118
+"""By its path: Windows would look for a program of that name in the working folder first."""
+
+
 def own_group() -> dict[str, Any]:
     """Return the options that start a process as the leader of its own group."""
     if sys.platform == "win32":  # pragma: no cover
@@ -77,7 +81,7 @@ def ask_to_end(leader: int) -> None:
 def kill(leader: int) -> None:
     if sys.platform == "win32":  # pragma: no cover
         with suppress(OSError):
-            subprocess.Popen(["taskkill", "/T", "/F", "/PID", str(leader)])
+            subprocess.Popen([_TASKKILL, "/T", "/F", "/PID", str(leader)])
     else:
         _signal(leader, signal.SIGKILL)
 
@@ -461,7 +465,7 @@ def _command(server: Server, environment: Mapping[str, str], secrets: tuple[str,
     if is_place:
         # A relative path, resolved against the folder that the server will run in.
         command = str((Path(server.directory or ".") / command).absolute())
-    found = shutil.which(command, path=path)
+    found = find_executable(command, path)
     if found is None:
         shown = redacted(server.command or "", secrets)
         raise _missing_place(server, shown, Path(command)) if is_place else _missing_name(server, shown, path)
