@@ -271,6 +271,37 @@ def test_profiles_are_taken_whole_from_the_higher_place_and_tokens_from_the_user
     assert loaded.why["clients.b"] == str(desk.home / USER)
 
 
+@pytest.mark.requirement("U:access")
+@pytest.mark.parametrize(
+    "projects",
+    [
+        "[clients.codex]\nmode = 'direct'\n",
+        "[clients.codex]\ngroups = ['codex', 'all']\n[groups.all]\nservers = ['bank', 'own']\n",
+        "[clients.codex]\ngroups = ['home']\n",
+        "[groups.codex]\nservers = ['files', 'bank', 'own']\n",
+    ],
+)
+def test_a_projects_file_shows_a_client_no_servers_that_the_users_groups_do_not(desk: Desk, projects: str):
+    servers = "".join(f"[servers.{name}]\ncommand = 'x'\n" for name in ("files", "bank"))
+    groups = "[clients.codex]\ngroups = ['codex']\n[groups.codex]\nservers = ['files']\n[groups.home]\nservers = []\n"
+    desk.write(USER, servers + groups)
+    desk.write(PROJECT, f"[servers.own]\ncommand = 'y'\n{projects}")
+    seen = desk.load().settings.servers_of("codex")
+    assert seen is not None
+    assert "files" in seen
+    assert "bank" not in seen
+    assert ("own" in seen) is ("'own'" in projects)
+
+
+def test_a_projects_file_gives_no_client_whole_results(desk: Desk):
+    desk.write(USER, "[results]\nbudget = 500\n")
+    desk.write(PROJECT, "[clients.codex]\nmode = 'direct'\nwhole = true\n")
+    loaded = desk.load()
+    assert loaded.settings.whole_for("codex") == ()
+    assert loaded.settings.gateway_for("codex").mode == "direct"
+    assert any("`clients.codex.whole` is ignored" in note for note in messages(loaded, "note"))
+
+
 def test_an_included_file_that_cannot_be_read_harms_nothing_else(desk: Desk):
     desk.write("broken.json", "{")
     (desk.home / "bytes.json").write_bytes(b"\xff\xfe\xff")

@@ -35,6 +35,7 @@ __all__ = [
     "restricted_results",
     "restricted_rules",
     "restrictions_of",
+    "user_only_profile_keys",
     "without_user_only_keys",
 ]
 
@@ -127,6 +128,8 @@ USER_ONLY_SERVER_KEYS = {
     "definition_changes": "it would let changed tools pass unseen",
 }
 """Keys of a server that are never read from a project's file, with the reason."""
+_USER_ONLY_WHOLE = "it would lift your budgets of results"
+"""Why `whole` of a client is never read from a project's file."""
 OFF_STAYS_OFF = ("search.learn", "search.shapes")
 """Keys that any file can switch off, and a project's file cannot switch on."""
 _RESTRICTING_VALUES = ("own.ask", "own.deny", "own.hidden", "results.budget")
@@ -169,6 +172,7 @@ def without_user_only_keys(layer: Layer) -> Layer:
     reported."""
     issues = [_ignored_issue(layer, key, why) for key, why in USER_ONLY_VALUES.items() if key in layer.values]
     issues += [_ignored_issue(layer, f"http.tokens.{name}", "it decides who may connect") for name in layer.tokens]
+    issues += [_ignored_issue(layer, key, _USER_ONLY_WHOLE) for key in user_only_profile_keys(layer)]
     servers = dict[str, Server | None]()
     for name, server in layer.servers.items():
         servers[name] = None if server is None else _without_user_only(server)
@@ -183,9 +187,15 @@ def without_user_only_keys(layer: Layer) -> Layer:
         values={key: value for key, value in layer.values.items() if key not in USER_ONLY_VALUES},
         tokens={},
         servers=servers,
+        clients={name: replace(profile, whole=None) for name, profile in layer.clients.items()},
         withheld=replace(layer.withheld, on=frozenset()),
         issues=(*layer.issues, *issues),
     )
+
+
+def user_only_profile_keys(layer: Layer) -> tuple[str, ...]:
+    """Return the keys of client profiles in a layer that are never read from a project's file."""
+    return tuple(f"clients.{name}.whole" for name, profile in layer.clients.items() if profile.whole is not None)
 
 
 def _without_user_only(server: Server) -> Server:

@@ -3,7 +3,8 @@
 The first layer that sets a value decides it. A server, a database, a client's profile and a token are each taken as a
 whole, all other settings key by key. If a server is in two places, the higher is used and a note says so; restrictions
 from the other file still apply. A project's file never replaces a server, a database or folders of the user's by their
-name, and never raises a budget that the user set; it can only restrict them (see `layers`).
+name, never raises a budget that the user set, and shows no client servers that the user's groups do not; it can only
+restrict them (see `layers`).
 
 Other programs' files restrict tools and whole servers, wherever the server is configured. Only the user's own
 `ullage.toml` removes such a restriction, explicitly: `allow` for a tool, `disabled = false` for a server. A server that
@@ -270,8 +271,8 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
         _stay_off(key, layers, values, why)
     servers, issues = _servers(layers, why)
     databases, notes = _databases(layers, why)
-    clients: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
-    groups: dict[str, tuple[str, ...]] = _whole([(layer.source, layer.groups) for layer in layers], "groups", why)
+    clients = _clients(layers, why)
+    groups = _groups(layers, why)
     tokens: dict[str, Token] = _whole([(layer.source, layer.tokens) for layer in layers], "http.tokens", why)
     ordered = _by_ownership(layers)
     retrieves: dict[str, Folders] = _whole([(layer.source, layer.retrieves) for layer in ordered], "retrieve", why)
@@ -365,6 +366,45 @@ def _whole(layers: Sequence[tuple[str, Mapping[str, Any]]], table: str, why: dic
     for source, entries in reversed(layers):
         found |= entries
         why |= {f"{table}.{name}": source for name in entries}
+    return found
+
+
+def _clients(layers: Sequence[Layer], why: dict[str, str]) -> dict[str, ClientProfile]:
+    """Return the profiles by client. A project's profile sees the groups that the user's has as well."""
+    found: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
+    for name, groups in _users_groups(layers).items():
+        more = found[name].groups or ()
+        found[name] = replace(found[name], groups=tuple(dict.fromkeys((*groups, *more))))
+    return found
+
+
+def _users_groups(layers: Sequence[Layer]) -> dict[str, tuple[str, ...]]:
+    """Return the groups that the user's own settings give to clients."""
+    users: dict[str, ClientProfile] = _whole(
+        [(layer.source, layer.clients) for layer in layers if not layer.is_project], "clients", {}
+    )
+    return {name: profile.groups for name, profile in users.items() if profile.groups is not None}
+
+
+def _groups(layers: Sequence[Layer], why: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the servers of each group.
+
+    If the user gave groups to clients, a project's file adds only the project's own servers to groups: it does not show
+    a client other servers of the user's.
+    """
+    sources = {layer.source for layer in layers if layer.is_project}
+    projects = {key.removeprefix("servers.") for key, source in why.items() if source in sources}
+    found: dict[str, tuple[str, ...]] = _whole(
+        [(layer.source, layer.groups) for layer in _by_ownership(layers)], "groups", why
+    )
+    if not _users_groups(layers):
+        return found
+    users = {name for layer in layers if not layer.is_project for name in layer.groups}
+    said = [(name, servers) for layer in layers if layer.is_project for name, servers in layer.groups.items()]
+    for name, servers in said:
+        own = tuple(server for server in servers if server in projects)
+        known = found[name] if name in users else ()
+        found[name] = tuple(dict.fromkeys((*known, *own)))
     return found
 
 

@@ -23,7 +23,7 @@ import shlex
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -34,7 +34,7 @@ from ullage.options import SAMPLE, DatabaseSettings, Rules, Server
 
 from .config_file import Places, project_folders, variables_in
 from .entries import Documents
-from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer
+from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer, user_only_profile_keys
 from .settings import Folders
 
 __all__ = [
@@ -468,13 +468,14 @@ def _effects(layer: Layer) -> Iterator[str]:
 
 def _setting_effects(layer: Layer) -> Iterator[str]:
     for name, profile in layer.clients.items():
-        yield f"set       the profile of client `{name}`: {_fields_of(profile)}"
+        yield f"set       the profile of client `{name}`: {_fields_of(replace(profile, whole=None))}"
     for key, value in sorted(layer.values.items()):
         if key not in USER_ONLY_VALUES:
             yield f"set       {key} = {_format_value(value)}"
     for name, rules in layer.withheld.rules.items():
         yield from _rule_effects(name, rules)
     ignored = [key for key in layer.values if key in USER_ONLY_VALUES]
+    ignored += user_only_profile_keys(layer)
     for key in (*ignored, *(f"http.tokens.{name}" for name in layer.tokens)):
         yield f"ignored   {key}: never read from a project's file"
 
