@@ -81,6 +81,8 @@ class DatabaseSettings:
     """Seconds for which a description of tables is answered from memory; 0 to disable."""
     came_from: str | None = None
     """The file and table that the settings were read from, for display."""
+    within: str | None = None
+    """The project whose settings name a file in it: the file is not opened if links lead out of that folder."""
 
 
 IndexKind = Literal["static", "encoder", "words"]

@@ -1,17 +1,24 @@
-"""Programs and modules that lie in the working folder: no command runs or imports them."""
+"""What lies in the working folder: programs and modules are not run or imported, links are not followed out of it."""
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cli.test_server_environment import dumped, dumping
 from ullage.cli import main
+from ullage.config import Flags, load
+from ullage.errors import SourceFailed
 from ullage.processes import absolute_folders, find_executable
+from ullage.sql import Question
+from ullage.sql.sql_source import open_engine
 from upstreams import users_file, write_toml
 
 COMMAND = Path(sys.executable).with_name("ullage")
@@ -105,3 +112,67 @@ def test_relative_folders_are_left_out_of_a_search_path(tmp_path: Path, monkeypa
     assert find_executable("here", path) is None
     assert find_executable("there", path) == str(found)
     assert find_executable(str(tmp_path / "here"), path) == str(tmp_path / "here")
+
+
+def secret_database(path: Path) -> Path:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE secrets (text); INSERT INTO secrets VALUES ('under the third pot');")
+    return path
+
+
+@pytest.mark.requirement("U:project")
+@pytest.mark.parametrize(
+    "written",
+    [
+        "link.db",
+        "folder/secret.db",
+        "inner/../link.db",
+        "sqlite:///link.db?timeout=5",
+        "SQLite:///link.db",
+        "sqlite+pysqlite:///./link.db?mode=ro",
+        "sqlite:////{work}/link.db",
+        "sqlite://////{work}/link.db",
+    ],
+)
+def test_a_projects_database_is_no_link_out_of_the_project(
+    work: Path, tmp_path: Path, written: str, capsys: pytest.CaptureFixture[str]
+):
+    (work / "link.db").symlink_to(secret_database(tmp_path / "home" / "secret.db"))
+    (work / "folder").symlink_to(tmp_path / "home")
+    (work / "inner").mkdir()
+    write_toml(work / "ullage.toml", f"[sources.evil]\ndatabase = '{written.format(work=work)}'\n")
+    assert main(["sql", "evil", "SELECT text FROM secrets"]) != 0
+    shown = capsys.readouterr()
+    assert "third pot" not in shown.out + shown.err
+
+
+def swap_file(work: Path, secret: Path) -> None:
+    (work / "data" / "shop.db").unlink()
+    (work / "data" / "shop.db").symlink_to(secret)
+
+
+def swap_folder(work: Path, secret: Path) -> None:
+    (work / "data").rename(work / "before")
+    (work / "data").symlink_to(secret.parent)
+
+
+@pytest.mark.requirement("U:project")
+@pytest.mark.parametrize("swap", [swap_file, swap_folder])
+@pytest.mark.parametrize("written", ["data/shop.db", "sqlite:///data/shop.db"])
+@pytest.mark.anyio
+async def test_a_database_that_becomes_a_link_after_the_settings_were_read_is_not_opened(
+    work: Path, tmp_path: Path, swap: Callable[[Path, Path], None], written: str
+):
+    (work / "data").mkdir()
+    secret_database(work / "data" / "shop.db")
+    secret = secret_database(tmp_path / "home" / "shop.db")
+    write_toml(work / "ullage.toml", f"[sources.shop]\ndatabase = '{written}'\n")
+    (settings,) = load(Flags(), os.environ, work).settings.databases
+    engine = open_engine(settings, sample=tmp_path / "sample.db")
+    try:
+        await engine.ask(Question(sql="SELECT text FROM secrets", rows=5, seconds=10))
+        swap(work, secret)
+        with pytest.raises(SourceFailed, match="a link that leads out of the project"):
+            await engine.ask(Question(sql="SELECT text FROM secrets", rows=5, seconds=10))
+    finally:
+        await engine.close()

@@ -117,6 +117,9 @@ def refusal(issues: Sequence[Issue]) -> BadConfiguration:
 _HEADING = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?")
 _PART = re.compile(r"\s*(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|([A-Za-z0-9_-]+))\s*(\.?)")
 
+_MOST_SEARCHED = 10_000_000
+"""Characters searched for the lines of one file's issues: a large file with an error on each line would otherwise take
+time that grows with the square of its size."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|[^\s\[\]{},":]+', re.DOTALL)
 """Tokens of JSON, except its colons."""
 
@@ -359,6 +362,8 @@ class Page:
     """The working folders, innermost first: some files have entries for each."""
     expands: bool = True
     """Whether `${VAR}` is replaced. It is left unchanged in a project file that is not approved."""
+    _searched: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+    """Characters searched for the lines of issues."""
 
     def expand(self, text: str) -> Expanded:
         return expand(text, self.environment) if self.expands else Expanded(text)
@@ -374,11 +379,13 @@ class Page:
     ) -> Issue:
         """Return an issue about the key at this path of the file."""
         find = toml_line if self.file.endswith(".toml") else json_line
+        is_searched = bool(path) and self._searched[0] < _MOST_SEARCHED
+        self._searched[0] += len(self.text) if is_searched else 0
         return Issue(
             severity=severity,
             message=message,
             file=self.file,
-            line=find(self.text, path) if path else None,
+            line=find(self.text, path) if is_searched else None,
             key=join_path(path) if path else None,
             server=server,
             suggestion=suggestion,

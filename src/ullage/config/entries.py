@@ -276,7 +276,7 @@ class Findings:
                 )
 
 
-_FILE = re.compile(r"(?P<scheme>(?:sqlite|duckdb)(?:\+\w+)?:///)(?P<path>[^?]*)(?P<rest>\?.*)?", re.DOTALL)
+_FILE = re.compile(r"(?P<scheme>(?i:sqlite|duckdb)(?:\+\w+)?:///)(?P<path>[^?]*)(?P<rest>\?.*)?", re.DOTALL)
 _PASSWORD = re.compile(r"://[^:/@\s]*:(?P<secret>[^@]+)@|[?&]password=(?P<named>[^&]+)")
 _MEGABYTE = 1_000_000
 
@@ -315,6 +315,14 @@ def _resolve_url(url: str, absolute: Callable[[str], str]) -> str:
     if file is None or file["path"] in ("", ":memory:"):
         return url
     return f"{file['scheme']}{absolute(file['path'])}{file['rest'] or ''}"
+
+
+def database_file(url: str) -> str | None:
+    """Return the path of a database's file; None for a server's database and the sample shop."""
+    file = _FILE.fullmatch(url)
+    if file is not None:
+        return file["path"]
+    return None if "://" in url or url == SAMPLE else url
 
 
 def _plain(page: Page, path: tuple[str, ...], written: str) -> tuple[Issue, ...]:

@@ -33,7 +33,7 @@ from ullage.errors import StoreFailed
 from ullage.options import SAMPLE, DatabaseSettings, Rules, Server
 
 from .config_file import Places, project_folders, variables_in
-from .entries import Documents
+from .entries import Documents, database_file
 from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer, user_only_profile_keys
 from .settings import Folders
 
@@ -509,7 +509,7 @@ def _server_effects(name: str, server: Server) -> Iterator[str]:
 def _database_effect(name: str, database: DatabaseSettings) -> str:
     if database.url == SAMPLE:
         return f"open      the sample shop (database `{name}`)"
-    verb = "contact" if "://" in database.url and not database.url.startswith(("sqlite", "duckdb")) else "read   "
+    verb = "contact" if database_file(database.url) is None else "read   "
     received = variables_in(database.url)
     also = f", receiving your variable {', '.join(received)}" if received else ""
     return f"{verb}   {masked_url(database.url)} (database `{name}`{also})"

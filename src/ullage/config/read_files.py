@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import cast
 
 from ullage.errors import StoreFailed
+from ullage.options import DatabaseSettings
 
 from .client_configs import parse_relaxed, read_codex_toml, read_mcp_json
 from .config_file import Issue, Page, Places, Severity, Stamp, project_files, project_folders, stamp_of
-from .entries import FILES, joined, of_files
+from .entries import FILES, database_file, joined, of_files
 from .layers import ClientFile, Delegation, Layer, restrictions_of, without_user_only_keys
 from .project_trust import (
     PENDING_KEY,
@@ -174,12 +175,14 @@ class Reading:
         """Return the layer without folders, files and databases of the project that are links leading out of it: the
         user approved a path in the project."""
         folder, issues = Path(layer.source).parent, list[Issue]()
+        real_folder = os.path.realpath(folder)
+
+        def is_named_inside(path: str) -> bool:
+            # `abspath` keeps two leading slashes.
+            return Path(os.path.abspath(f"/{path.lstrip('/')}")).is_relative_to(folder)  # noqa: PTH100
 
         def is_inside(path: str, key: str) -> bool:
-            real = Path(os.path.realpath(path))
-            leaves = Path(os.path.abspath(path)).is_relative_to(folder) and not real.is_relative_to(  # noqa: PTH100
-                os.path.realpath(folder)
-            )
+            leaves = is_named_inside(path) and not Path(os.path.realpath(path)).is_relative_to(real_folder)
             if leaves:
                 said = f"`{key}` is left out: `{path}` is a link that leads out of the project"
                 issues.append(Issue(severity="problem", message=said, file=layer.source, key=key))
@@ -195,11 +198,13 @@ class Reading:
             )
             for name, one in layer.retrieves.items()
         }
-        databases = {
-            name: one
-            for name, one in layer.databases.items()
-            if one is None or is_inside(one.url.partition(":///")[2] or one.url, f"sources.{name}")
-        }
+        databases = dict[str, DatabaseSettings | None]()
+        for name, one in layer.databases.items():
+            file = None if one is None else database_file(one.url)
+            if one is None or file is None:
+                databases[name] = one
+            elif is_inside(file, f"sources.{name}"):
+                databases[name] = replace(one, within=real_folder if is_named_inside(file) else None)
         return replace(layer, retrieves=retrieves, databases=databases, issues=(*layer.issues, *issues))
 
     def _inert_toml(self, unit: Unit) -> Layer:

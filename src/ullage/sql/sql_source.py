@@ -318,7 +318,7 @@ def open_engine(settings: DatabaseSettings, *, sample: Path) -> Engine:
     if file is None:
         return network_engine(settings)
     path, dialect = file
-    return EmbeddedEngine(path, dialect=dialect, limits=settings.limits)
+    return EmbeddedEngine(path, dialect=dialect, limits=settings.limits, within=settings.within)
 
 
 def lock_sentences(settings: DatabaseSettings) -> tuple[str, ...]:

@@ -546,18 +546,30 @@ class EmbeddedEngine:
     """An `Engine` for one SQLite or DuckDB file."""
 
     def __init__(
-        self, path: Path, *, dialect: Literal["sqlite", "duckdb"], limits: Limits | None = None, memory: int = MEMORY
+        self,
+        path: Path,
+        *,
+        dialect: Literal["sqlite", "duckdb"],
+        limits: Limits | None = None,
+        memory: int = MEMORY,
+        within: str | None = None,
     ) -> None:
         """Configure the engine; no file is opened and no worker started before the first statement.
 
-        A missing file is never created.
+        A missing file is never created. With `within`, a file that links lead out of that folder is never opened.
         """
         self._dialect: Dialect = dialect
         self._limits = limits or Limits()
         self._name = path.name
         self._functions: Mapping[str, Stability] | None = None
         whole = path.absolute()
-        hello = {"kind": dialect, "path": str(whole), "uri": whole.as_uri(), "packages": _packages(dialect)}
+        hello = {
+            "kind": dialect,
+            "path": str(whole),
+            "uri": whole.as_uri(),
+            "packages": _packages(dialect),
+            "within": within,
+        }
         self._workers = Workers(hello, name=path.name, limits=self._limits, memory=memory)
 
     def __repr__(self) -> str:

@@ -360,7 +360,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def duckdb_file(path: str, *, memory: int) -> Source:
+def duckdb_file(path: str, *, memory: int, within: str | None = None) -> Source:
     # DuckDB imports this package for time zones, and fails if it is not installed.
     sys.modules["pytz"] = ZONES
     settings = {"memory_limit": f"{int(memory * _SHARE) >> 20}MiB", **_SETTINGS}
@@ -384,6 +384,7 @@ def duckdb_file(path: str, *, memory: int) -> Source:
         asked_of=_asked_of,
         structure_of=structure,
         functions_of=functions,
+        within=within,
     )
 
 

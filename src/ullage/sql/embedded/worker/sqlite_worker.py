@@ -443,7 +443,7 @@ def asked_of(connection: sqlite3.Connection, asked: Asked, send: Send) -> None:
         answer(columns, cursor, asked, send)
 
 
-def sqlite_file(path: str, *, uri: str, memory: int) -> Source:
+def sqlite_file(path: str, *, uri: str, memory: int, within: str | None = None) -> Source:
     @contextmanager
     def opened(deadline: float) -> Generator[sqlite3.Connection]:
         with failing_as_sqlite(path), closing(_connect(f"{uri}?mode=ro", deadline, memory)) as connection:
@@ -457,6 +457,7 @@ def sqlite_file(path: str, *, uri: str, memory: int) -> Source:
         asked_of=asked_of,
         structure_of=structure,
         functions_of=functions,
+        within=within,
     )
 
 

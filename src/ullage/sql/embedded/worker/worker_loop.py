@@ -65,7 +65,7 @@ def _source(hello: Message) -> Source:
     if hello["kind"] == "sqlite":
         from .sqlite_worker import sqlite_file
 
-        return sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"])
+        return sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"], within=hello["within"])
     if hello["kind"] == "table":
         from .sqlite_worker import SqliteTable
 
@@ -76,7 +76,7 @@ def _source(hello: Message) -> Source:
         from .duckdb_worker import duckdb_file
     except ModuleNotFoundError as error:
         raise Failure("source", 'DuckDB is not installed: pip install "ullage[duckdb]"') from error
-    return duckdb_file(hello["path"], memory=hello["memory"])
+    return duckdb_file(hello["path"], memory=hello["memory"], within=hello["within"])
 
 
 def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:

@@ -346,6 +346,8 @@ class PlainFile(NamedTuple, Generic[Connection]):
     asked_of: Callable[[Connection, Asked, Send], None]
     structure_of: Callable[[Connection], Described]
     functions_of: Callable[[Connection], dict[str, str]]
+    within: str | None = None
+    """The real path of the folder that the file must not leave by links."""
 
     def ask(self, message: Message, send: Send) -> None:
         asked = Asked.read(message)
@@ -374,4 +376,7 @@ class PlainFile(NamedTuple, Generic[Connection]):
             raise Failure("source", error.strerror or "it cannot be looked at") from None
         if not stat.S_ISREG(mode):
             raise Failure("source", "it is not a file")
+        # At each opening: the file may have been replaced by a link since the settings were read.
+        if self.within is not None and not os.path.realpath(path).startswith(os.path.join(self.within, "")):  # noqa: PTH118 - as above
+            raise Failure("source", "it is a link that leads out of the project")
         return self.opened(deadline)
