@@ -117,7 +117,7 @@ def refusal(issues: Sequence[Issue]) -> BadConfiguration:
 _HEADING = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?")
 _PART = re.compile(r"\s*(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|([A-Za-z0-9_-]+))\s*(\.?)")
 
-_MOST_SEARCHED = 10_000_000
+_MOST_SEARCHED = 2_000_000
 """Characters searched for the lines of one file's issues: a large file with an error on each line would otherwise take
 time that grows with the square of its size."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|[^\s\[\]{},":]+', re.DOTALL)

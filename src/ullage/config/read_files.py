@@ -50,7 +50,7 @@ _LARGEST = 64 * 1024 * 1024
 """Maximum bytes of a file of the user's own. Claude Code keeps a history in its file, which can be large."""
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
 """Tables of servers in other programs' files."""
-_LARGEST_OF_PROJECT = 4 * 1024 * 1024
+_LARGEST_OF_PROJECT = 512 * 1024
 """Maximum bytes of a project's file, which is parsed before it is approved."""
 
 
