@@ -73,8 +73,8 @@ async def test_calls_run_side_by_side_and_their_results_keep_the_order_of_the_ca
     [
         (call("broken"), "The tool failed: RuntimeError: out of order"),
         (call("nobody"), "no tool is called `nobody`"),
-        (call("quick", '{"x": '), "the arguments are no JSON"),
-        (call("quick", "[1]"), "the arguments are no JSON object"),
+        (call("quick", '{"x": '), "the arguments are not JSON"),
+        (call("quick", "[1]"), "the arguments are not a JSON object"),
     ],
 )
 async def test_a_failure_is_a_result_that_the_model_can_read(asked: ToolCall, said: str):

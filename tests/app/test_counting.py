@@ -52,7 +52,7 @@ def test_without_a_model_gpt_4_is_counted_for(text: str):
 
 @pytest.mark.parametrize("value", [b"Hi", object()])
 def test_a_body_that_is_no_json_is_told_so(value: object):
-    with pytest.raises(UnreadableRequest, match="is no JSON: Object of type") as caught:
+    with pytest.raises(UnreadableRequest, match="is not JSON: Object of type") as caught:
         count_request({"model": "gpt-4o", "messages": [{"role": "user", "content": value}]})
     assert caught.value.suggestion
 

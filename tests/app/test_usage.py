@@ -384,12 +384,12 @@ def test_cache_misses_without_a_known_price_name_no_money(
     write_lines(claude(home, "s1"), *calls)
     assert main(["usage", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
     shown = capsys.readouterr().out
-    assert "40.5k tokens were read anew that a prompt cache had held\n" in shown
+    assert "40.5k tokens that had been cached were sent again\n" in shown
 
 
 def test_usage_without_any_session_says_so(home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     assert main(["usage", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
-    assert "Nothing was recorded" in capsys.readouterr().out
+    assert "No usage was recorded since " in capsys.readouterr().out
 
 
 def test_tools_that_nobody_called_are_named_with_what_they_weigh(

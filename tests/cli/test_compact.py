@@ -70,7 +70,7 @@ def test_a_dry_run_says_what_would_be_let_go_and_touches_nothing(full: Path, cap
     assert lines[0].startswith("before  ⛁⛁")
     assert lines[1].startswith("after   ⛁")
     assert lines[3].split() == ["what", "messages", "tokens", "removed"]
-    assert any(line.startswith("A prompt cache holds for ") for line in lines)
+    assert any(line.startswith("The prompt cache stays valid for ") for line in lines)
     assert max(map(len, lines)) <= 80
     assert err == "a dry run: nothing was written\n"
     assert everything(full.parent) == before
@@ -221,7 +221,7 @@ def test_where_there_is_too_little_to_let_go_nothing_is_written(folder: Path, ca
     assert main(["compact", "s.jsonl", "-o", "less.jsonl"]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1
-    assert err == "nothing was removed, and nothing written\n"
+    assert err == "nothing to remove; nothing was written\n"
     assert not (folder / "less.jsonl").exists()
 
 
@@ -231,7 +231,7 @@ def test_another_programs_file_is_never_changed_and_no_file_written_over(
 ):
     error = refused(capsys, "full.jsonl")
     assert (error["error_code"], "--output" in error["suggestion"]) == ("INVALID_ARGUMENTS", True)
-    assert refused(capsys, "full.jsonl", "-o", "full.jsonl")["message"] == "`full.jsonl` is there already"
+    assert refused(capsys, "full.jsonl", "-o", "full.jsonl")["message"] == "`full.jsonl` already exists"
     assert refused(capsys, "-")["message"] == "standard input cannot be changed"
     assert refused(capsys, "nowhere.jsonl", "--dry-run")["error_code"] == "UNREADABLE_FILE"
 
@@ -271,7 +271,7 @@ def test_a_model_of_the_users_puts_the_head_into_a_summary(
     assert compacted(capsys, *flags, "--dry-run")["shed"][0]["tier"] != "summarise"
     assert provider.asked == []
     assert main(["compact", *flags, *SMALL, "--dry-run"]) == 0
-    assert "no model was asked" in capsys.readouterr().err
+    assert "no model was called" in capsys.readouterr().err
     found = compacted(capsys, *flags, "-o", "less.jsonl")
     assert "summarise" in [shed["tier"] for shed in found["shed"]], found["warning"]
     assert "Hello there" in (work / "less.jsonl").read_text(encoding="utf-8")

@@ -59,7 +59,7 @@ for name in ("mcp.client.streamable_http", "mcp.server.lowlevel.server", "client
 @pytest.mark.parametrize("verb", [["tools"], ["doctor"], ["find", "x"], ["serve"]])
 def test_a_file_that_is_not_there_is_a_slip(work: Path, capsys: pytest.CaptureFixture[str], verb: list[str]):
     assert main([*verb, "--include", "nowhere.json"]) == 2
-    assert "`nowhere.json` is not there" in capsys.readouterr().err
+    assert "`nowhere.json` does not exist" in capsys.readouterr().err
 
 
 def test_a_client_nobody_configured_is_mentioned(work: Path, capsys: pytest.CaptureFixture[str]):

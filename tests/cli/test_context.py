@@ -59,7 +59,7 @@ def test_a_report_has_the_picture_the_waterline_the_tools_and_what_was_carried(
             "2026-11-15 10:01–10:25",
         ]
     )
-    assert any(line.startswith("Waterline  tokens that each call was asked with, as the provider") for line in lines)
+    assert any(line.startswith("Waterline  input tokens of each call, as the provider") for line in lines)
     assert "↓ compacted: 9k → 3k" in lines
     (tool,) = [line.split() for line in lines if line.startswith("read ") and "×" not in line]
     assert tool[1] == "14"
@@ -96,14 +96,14 @@ def test_what_is_used_is_the_last_report_and_what_came_since(folder: Path, capsy
 def test_what_no_file_holds_is_told_from_the_smallest_report(folder: Path, capsys: pytest.CaptureFixture[str]):
     session(folder / "s.jsonl", asked("Hi."), answered(1, prompt=5_000), asked("And?"), answered(2, prompt=5_020))
     lines = said(capsys, "s.jsonl")
-    assert "The system prompt and the tools are not in this file; by what was reported they" in lines
+    assert "The system prompt and the tools are not in this file; the reported usage implies" in lines
     assert any("System prompt: 5k tokens" in line for line in lines)
 
 
 def test_calls_without_a_report_are_weighed_and_that_is_said(folder: Path, capsys: pytest.CaptureFixture[str]):
     session(folder / "s.jsonl", asked("Read."), *turns(3, reported=False))
     lines = said(capsys, "s.jsonl")
-    assert any(line.endswith("asked with, weighed") for line in lines)
+    assert any(line.endswith("input tokens of each call, as counted") for line in lines)
     assert any(line.startswith("known.") or "is not known." in line for line in lines)
     session(folder / "s.jsonl", asked("Read."), *turns(2), *turns(1, start=9, reported=False))
     assert any(line.endswith("2 of them reported") for line in said(capsys, "s.jsonl"))
@@ -115,7 +115,7 @@ def test_a_list_of_messages_and_standard_input_will_do(
     text = json.dumps(chat(4))
     (folder / "m.json").write_text(text, encoding="utf-8")
     lines = said(capsys, "m.json")
-    assert "The file names no model: weighed as gpt-4o; --model names another." in lines
+    assert "The file names no model, so tokens are counted for gpt-4o; --model sets another." in lines
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert figures(capsys, "-")["messages"] == 10
 
@@ -137,7 +137,7 @@ def test_a_model_and_a_window_can_be_named_and_an_unknown_model_is_no_error(
     assert figures(capsys, "long.jsonl", "--window", "20k")["usage"]["contextWindow"] == 20_000
     assert figures(capsys, "long.jsonl", "--window", "1M", "-m", "claude")["weighedAs"] == "claude"
     lines = said(capsys, "long.jsonl", "--model", "nobody-knows-this")
-    assert "Nobody knows the window of nobody-knows-this; --window says it." in lines
+    assert "The window of nobody-knows-this is not known; set it with --window." in lines
     for word in ("0", "much", "-5", ""):
         with pytest.raises(SystemExit):
             main(["context", "long.jsonl", "--window", word])
@@ -153,8 +153,8 @@ def test_several_sessions_are_a_line_each(long: Path, folder: Path, capsys: pyte
     assert rows[1].endswith("↓1")
     assert rows[2].split()[:2] == ["m.json", "messages"]
     assert rows[3].startswith("2 sessions, 15 calls, $")
-    assert rows[4] == "Name one file to see what weighs in it."
-    assert err == "ullage: `no.json` holds no session and no messages that are known here\n"
+    assert rows[4] == "Name one file to see what fills it."
+    assert err == "ullage: `no.json` contains no session and no messages in a known format\n"
     assert [one["calls"] for one in figures(capsys, "long.jsonl", "m.json")] == [14, 1]
 
 
@@ -203,8 +203,8 @@ def test_advice_follows_from_figures(folder: Path, capsys: pytest.CaptureFixture
     assert any("of the window is used, and the threshold is 65%" in one for one in advice)
     assert any(one.startswith("`read` takes ") for one in advice)
     assert any(one.startswith("`user: medlar-0 medlar-1") and "of the window." in one for one in advice)
-    assert any("`read notes/1.txt` stands there 2 times" in one for one in advice)
-    assert any("ran out in 1 pause" in one for one in advice)
+    assert any("`read notes/1.txt` is in the window 2 times" in one for one in advice)
+    assert any("expired in 1 pause" in one for one in advice)
     assert any("broke 1 time without a pause, first at call 16" in one for one in advice)
 
 
@@ -217,7 +217,7 @@ def test_compactions_one_after_the_other_and_changed_models_are_spoken_of(
     lines += [answered(50, prompt=9_000, cached=8_000), answered(51, prompt=9_500, cached=0, model="gpt-5")]
     session(folder / "s.jsonl", *lines)
     advice = [one["finding"] for one in figures(capsys, "s.jsonl")["advice"]]
-    assert "It was compacted again within 5 calls 2 times." in advice
+    assert "The session was compacted again within 5 calls, 2 times." in advice
     assert any(one.startswith("The model changed 1 time") for one in advice)
 
 

@@ -41,7 +41,7 @@ def test_every_server_is_said_to_be_well_or_what_is_wrong(servers: Path, capsys:
     assert main(["doctor", "--include", "mcp.json"]) == 1
     captured = capsys.readouterr()
     assert steady(captured.out, servers) == snapshot("""\
-settings  /mcp.json
+settings  mcp.json
   problem  /mcp.json:1: server `unset` is left out: `NOBODY_SET_IT` not set in the environment
     export it, or write a default: ${NOBODY_SET_IT:-default}
 
@@ -54,7 +54,7 @@ far  fails: cannot be reached (ConnectError)
 gone  fails: cannot be started: `no-such-program` was not found in the N folders of its PATH
   install it, or write its absolute path: a program with windows often has a shorter PATH
 
-notes  well: toy 1, protocol 2026-07-28, started in N s
+notes  ok: toy 1, protocol 2026-07-28, started in N s
   1 tool, 26 tokens of definitions (o200k_base)
 
 off  disabled in /mcp.json [mcpServers.off]
@@ -87,9 +87,9 @@ def test_one_server_alone_can_be_looked_at(servers: Path, capsys: pytest.Capture
     write_toml(servers / "other.toml", notes=scripted(tool("echo")), dead=unruly("exits"))
     assert main(words) == 0
     assert steady(capsys.readouterr().out, servers) == snapshot("""\
-settings  /other.toml
+settings  other.toml
 
-notes  well: toy 1, protocol 2026-07-28, started in N s
+notes  ok: toy 1, protocol 2026-07-28, started in N s
   1 tool, 26 tokens of definitions (o200k_base)
 
 Everything works.
@@ -103,7 +103,7 @@ def test_a_server_that_fails_at_starting_is_shown_with_all_it_said(work: Path, c
     code = "import sys; sys.exit('Traceback:\\n  at line 1\\nno such table')"
     write_json(work / "mcp.json", broken={"command": sys.executable, "args": ["-c", code]})
     assert main(["doctor", "--include", "mcp.json"]) == 1
-    shown = "  the last it wrote to standard error:\n    Traceback:\n      at line 1\n    no such table\n"
+    shown = "  last lines on standard error:\n    Traceback:\n      at line 1\n    no such table\n"
     assert shown in capsys.readouterr().out
 
 
@@ -111,7 +111,7 @@ def test_settings_that_cannot_be_used_are_told_with_their_lines(work: Path, caps
     write_toml(work / "ullage.toml", '[gateway]\nmodel = "gpt-44"\n', notes={**scripted(tool("echo")), "comand": "x"})
     assert main(["doctor"]) == 1
     assert steady(capsys.readouterr().out, work) == snapshot("""\
-settings  /ullage.toml
+settings  ullage.toml
   error  /ullage.toml:7: unknown key `comand` in `[servers.notes]`
     did you mean `command`?
   error  /ullage.toml: no model is known as `gpt-44`
@@ -144,7 +144,7 @@ def test_nothing_configured_and_nothing_enabled_are_both_said(work: Path, capsys
     write_toml(work / "ullage.toml", off={"command": "x", "disabled": True})
     assert main(["doctor"]) == 0
     assert steady(capsys.readouterr().out, work) == snapshot("""\
-settings  /ullage.toml
+settings  ullage.toml
 
 off  disabled in /ullage.toml [servers.off]
 
@@ -165,12 +165,12 @@ def test_counts_are_those_of_tools_and_rules_that_are_for_nothing_are_noted(
     write_toml(work / "ullage.toml", notes={**scripted(tool("echo"), tool("drop")), **rules})
     assert main(["doctor"]) == 0
     assert steady(capsys.readouterr().out, work) == snapshot("""\
-settings  /ullage.toml
+settings  ullage.toml
 
-notes  well: toy 1, protocol 2026-07-28, started in N s
+notes  ok: toy 1, protocol 2026-07-28, started in N s
   1 tool, 26 tokens of definitions (o200k_base); 1 denied
-  note  `deny` has `delete_*`, and no tool is called so
-  note  `pinned` has `ecko`, and no tool is called so
+  note  `deny` has `delete_*`, which matches no tool
+  note  `pinned` has `ecko`, which matches no tool
 
 Everything works.
 """)
@@ -187,7 +187,7 @@ def test_every_database_is_said_to_be_well_or_what_is_wrong(work: Path, capsys: 
     write_toml(work / "ullage.toml", sources)
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
-    assert "\nnear  well: SQLite database\n" in out
+    assert "\nnear  ok: SQLite database\n" in out
     assert "\ngone  fails: " in out
     assert out.endswith("1 of 2 databases answered.\n")
     assert main(["doctor", "near"]) == 0
@@ -205,7 +205,7 @@ def test_every_database_is_said_to_be_well_or_what_is_wrong(work: Path, capsys: 
 def test_a_note_on_a_role_stands_under_its_database():
     settings = DatabaseSettings(name="shop", url="postgresql://me:hunter2@host/shop")
     lines = database_lines(FoundDatabase(settings=settings, warnings=("its role can write",)))
-    assert lines == ["shop  well: PostgreSQL database", "  note  its role can write"]
+    assert lines == ["shop  ok: PostgreSQL database", "  note  its role can write"]
     failed = database_lines(FoundDatabase(settings=settings, error=SourceFailed("nobody answers")))
     assert failed == ["shop  fails: nobody answers"]
 
@@ -219,16 +219,16 @@ def test_models_to_delegate_to_are_shown_with_what_is_off_and_odd(
     write_toml(work / "ullage.toml", "[delegate]\n")
     assert main(["doctor"]) == 0
     assert steady(capsys.readouterr().out, work) == snapshot("""\
-settings  /ullage.toml
+settings  ullage.toml
 
-delegate  off: no model can be asked
+delegate  off: no provider has a key
   note  set OPENAI_API_KEY or ANTHROPIC_API_KEY or GOOGLE_API_KEY, or write a policy: see docs/delegate.md
 
-Everything else works; no model can be asked because no provider has a key.
+Everything else works; no model can be called because no provider has a key.
 """)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     assert main(["doctor"]) == 0
-    assert "delegate  well: models of our own choice, asked of openai" in capsys.readouterr().out
+    assert "delegate  ok: default models, from openai" in capsys.readouterr().out
     policy = """
 [delegate.models.one]
 provider = "openai"
@@ -242,10 +242,10 @@ defaultAlias = "three"
     write_toml(work / "ullage.toml", policy)
     assert main(["doctor"]) == 0
     assert steady(capsys.readouterr().out, work) == snapshot("""\
-settings  /ullage.toml
+settings  ullage.toml
   note  /ullage.toml:9: no alias or model is called `three`
 
-delegate  well: 2 models, asked of openai
+delegate  ok: 2 models, from openai
   note  provider `ollama` is off: the policy names it, and it is not configured
 
 Everything works.
@@ -274,14 +274,14 @@ folders = ["nowhere"]
     write_toml(work / "ullage.toml", both)
     assert main(["doctor"]) == 1
     assert steady(capsys.readouterr().out, work) == snapshot("""\
-settings  /ullage.toml
+settings  ullage.toml
 
-here  well: 1 folder and 1 file to be searched
+here  ok: 1 folder and 1 file to search
 
-gone  fails: `/nowhere` is not there
+gone  fails: `/nowhere` does not exist
   check the path; it is taken from the folder of ullage.toml
 
-1 path to be searched not there.
+1 path to search not found.
 """)
     assert main(["doctor", "here"]) == 0
     assert capsys.readouterr().out.endswith("Everything works.\n")

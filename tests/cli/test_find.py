@@ -64,7 +64,7 @@ hub__merge(text?: string) — Merge a pull request [write]
 """)
     assert captured.err == snapshot("""\
 ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
-146 tokens of definitions; those of all servers' tools are 80.
+146 tokens of definitions instead of 80 for all tools.
 """)
 
 
@@ -102,7 +102,7 @@ def test_whoever_finds_nothing_is_told_why(servers: Path, capsys: pytest.Capture
     assert captured.out == ""
     assert captured.err == snapshot("""\
 ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
-ullage: Nothing is near this; try other words, or a server's name. Servers: ullage, dead, hub.
+Nothing is near this; try other words, or a server's name. Servers: ullage, dead, hub.
 """)
 
 
@@ -136,10 +136,10 @@ def test_figures_are_those_of_tools_and_a_list_that_is_shown_saves_nothing(
     assert main(["tools", "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)["first_request"]["without"]
     assert main(["find", "send_3"]) == 0
-    assert "every tool is listed directly here" in capsys.readouterr().err
+    assert "Every tool is listed directly for this client" in capsys.readouterr().err
     write_toml(work / "ullage.toml", '[gateway]\nmode = "search"\n', hub=scripted(*many))
     assert main(["find", "send_3"]) == 0
-    assert f"those of all servers' tools are {whole:,}: " in capsys.readouterr().err
+    assert f"instead of {whole:,} for all tools: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -57,4 +57,4 @@ def test_a_store_that_cannot_be_opened_is_an_error_here(work: Path, capsys: pyte
 @pytest.mark.requirement("U:errors")
 def test_whoever_asks_for_nothing_is_told_how(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["find"]) == 2
-    assert "there is nothing to look for" in capsys.readouterr().err
+    assert "the query is empty" in capsys.readouterr().err

@@ -78,6 +78,22 @@ def test_dry_run_changes_nothing(work: Path, capsys: pytest.CaptureFixture[str])
     assert not users_file(work.parent).exists()
 
 
+def test_dry_run_ends_with_the_next_command(work: Path, capsys: pytest.CaptureFixture[str]):
+    claude_file(work, fs=scripted(ECHO))
+    assert main(["install", "claude", "--dry-run", "--no-start"]) == 0
+    assert capsys.readouterr().out.endswith("\nNothing was changed. Next: ullage install claude\n")
+
+
+def test_a_second_installation_asks_nothing_and_changes_nothing(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = claude_file(work, fs=scripted(ECHO))
+    install("claude")
+    before = path.read_bytes(), own(work)
+    capsys.readouterr()
+    assert main(["install", "claude", "--no-start"]) == 0
+    assert "already installed here, and there is nothing to move" in capsys.readouterr().out
+    assert (path.read_bytes(), own(work)) == before
+
+
 def test_without_a_terminal_nothing_is_changed_unasked(work: Path):
     path = claude_file(work, fs={"command": "x"})
     before = path.read_bytes()

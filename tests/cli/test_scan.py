@@ -273,7 +273,7 @@ def test_one_bad_entry_does_not_spoil_a_scan(work: Path, capsys: pytest.CaptureF
 @pytest.mark.requirement("U:scan")
 def test_scan_takes_any_clients_files_as_they_are(work: Path, capsys: pytest.CaptureFixture[str]):
     path = gemini_file(work, fs=scripted(ECHO))
-    path.write_text("{ this is no JSON", encoding="utf-8")
+    path.write_text("{ this is not JSON", encoding="utf-8")
     claude_file(work, fs=scripted(ECHO))
     found = scan(capsys)
     assert found["gemini"]["problems"]
@@ -298,7 +298,7 @@ def test_tools_without_arguments_looks_at_all_programs(work: Path, capsys: pytes
     assert found["behind"] is False
     assert main(["tools"]) == 0
     said = capsys.readouterr().out
-    assert "servers of Claude Code, opencode; none is behind Ullage yet" in said
+    assert "servers of Claude Code and opencode. None is behind Ullage yet" in said
     assert main(["install", "claude", "--yes"]) == 0
     capsys.readouterr()
     assert main(["tools"]) == 0

@@ -404,6 +404,6 @@ def test_settings_that_cannot_be_used_are_told_before_anything_is_served(
 error: the settings have 2 errors:
   /ullage.toml:3: unknown key `serverz` before the first table (did you mean `servers`?)
   /ullage.toml:2: unknown key `mood` in `[gateway]` (did you mean `mode` or `model`?)
-  mend them all, then start again
+  fix them all, then start again
   options: servers, mode, model
 """)

@@ -54,8 +54,9 @@ ullage      2     176
 Not counted, because they did not answer (`ullage doctor` shows more):
   dead  ended with exit status 3; it last said: no such table
 
-74 tokens of definitions in every request without Ullage (o200k_base),
-426 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
+Tokens of definitions in every request (o200k_base):
+  without Ullage   74
+  with Ullage     426, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result
 """)
 
 
@@ -98,7 +99,7 @@ def test_a_server_without_tools_says_so(work: Path, capsys: pytest.CaptureFixtur
 def test_a_small_catalogue_is_listed_directly(work: Path, capsys: pytest.CaptureFixture[str]):
     write_json(work / "mcp.json", notes=scripted(ECHO))
     assert main(["tools", "--include", "mcp.json"]) == 0
-    assert "with it, instructions included: every tool is listed directly." in capsys.readouterr().out
+    assert ", instructions included: every tool is listed directly" in capsys.readouterr().out
 
 
 @pytest.mark.requirement("U:errors")
@@ -162,22 +163,25 @@ def test_many_listed_tools_are_not_all_named(work: Path, capsys: pytest.CaptureF
     notes = {**scripted(*(tool(f"tool_{number}") for number in range(9))), "pinned": ["*"]}
     write_toml(work / "ullage.toml", '[gateway]\nmode = "search"\n', notes=notes)
     assert main(["tools"]) == 0
-    assert "notes__tool_2 and 6 more." in capsys.readouterr().out
+    assert "notes__tool_2 and 6 more" in capsys.readouterr().out
 
 
 def test_what_runs_only_as_a_task_is_not_counted_and_said_to_be_so(work: Path, capsys: pytest.CaptureFixture[str]):
     task = tool("long", execution={"taskSupport": "required"})
     write_toml(work / "ullage.toml", notes=scripted(ECHO, task))
     assert main(["tools"]) == 0
-    assert "notes       1      29  1 only as tasks\n" in capsys.readouterr().out
+    assert "notes       1      29  1 not offered (run only as tasks)\n" in capsys.readouterr().out
     assert main(["doctor"]) == 0
-    assert "  1 tool, 29 tokens of definitions (o200k_base); 1 only as tasks\n" in capsys.readouterr().out
+    assert (
+        "  1 tool, 29 tokens of definitions (o200k_base); 1 not offered (run only as tasks)\n"
+        in capsys.readouterr().out
+    )
 
 
 def test_nobody_waits_for_less_than_no_time(work: Path, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["tools", "--wait", "-1"])
-    assert "--wait: invalid seconds value: '-1'" in capsys.readouterr().err
+    assert "--wait cannot be `-1`\n  it takes seconds, 0 or more" in capsys.readouterr().err
 
 
 def test_a_server_may_be_called_as_we_are(work: Path, capsys: pytest.CaptureFixture[str]):
@@ -201,4 +205,4 @@ def test_a_database_alone_hides_nothing_and_is_compared_with_nothing(work: Path,
     assert "shop" in out
     assert "hidden" not in out
     assert "without Ullage" not in out
-    assert "tokens of definitions in every request (o200k_base), instructions included:" in out
+    assert "Tokens of definitions in every request (o200k_base):" in out

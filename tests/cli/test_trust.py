@@ -117,7 +117,7 @@ def test_trust_lists_pending_files_with_their_digest_and_their_command(work: Pat
     file = write(work / "ullage.toml", starting(work / "canary"))
     assert main(["trust"]) == 0
     listed = capsys.readouterr().out
-    assert f"ullage trust {file}" in listed
+    assert f"ullage trust ullage.toml --hash {digest_of(file)}" in listed
     assert digest_of(file) in listed
     assert "start     `sh -c" in listed
     assert main(["trust", "--json"]) == 0
@@ -544,7 +544,7 @@ def test_a_name_that_is_a_server_and_a_file_is_ambiguous(work: Path, capsys: pyt
     write_toml(users_file(work.parent), conf={"command": "mine"})
     write(work / "conf" / "models.json", "{}")
     assert main(["trust", "conf"]) == 2
-    assert "is a server and a file here" in capsys.readouterr().err
+    assert "is both a server and a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def test_doctor_and_tools_show_what_is_withheld_and_what_is_new(shop: Shop, caps
     assert "tool lend is new since 20" in shown
     assert main(["tools"]) == 0
     shown = capsys.readouterr().out
-    assert "1 withheld, changed" in shown
+    assert "1 withheld (changed)" in shown
     assert "withheld  tool echo" in shown
     assert main(["tools", "shop", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -274,7 +274,7 @@ def test_trust_starts_no_server_and_accepts_one_tool_at_a_time(shop: Shop, capsy
     assert main(["trust", "shop"]) == 0
     capsys.readouterr()
     assert main(["trust", "shop"]) == 0
-    assert "Nothing of server `shop` waits" in capsys.readouterr().out
+    assert "Server `shop` has no changed definitions." in capsys.readouterr().out
 
 
 def test_trust_of_an_unknown_server_or_tool_says_what_there_is(shop: Shop, capsys: pytest.CaptureFixture[str]):

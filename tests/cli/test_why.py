@@ -36,15 +36,15 @@ def test_each_tool_is_shown_with_why_it_is_there(work: Path, capsys: pytest.Capt
 sky__get_forecast(text?: string) [write]
   Weather forecast for a city.
     score    #
-    words    #  none in common that says much
-    meaning  #  nearness #; at most # for this query
-    closer   #  word by word, beside the best others
+    words    #  no rare word in common
+    meaning  #  nearness #, which counts for at most # here
+    closer   #  second pass, word by word against the best rivals
 
 hub__list_issues(text?: string) — List the issues of a repository [write]
     score    #
     words    #  repository: description #
-    meaning  #  nearness #; at most # for this query
-    closer   #  word by word, beside the best others
+    meaning  #  nearness #, which counts for at most # here
+    closer   #  second pass, word by word against the best rivals
 """)
 
 
@@ -78,7 +78,7 @@ def test_where_words_alone_are_searched_nothing_is_said_of_meaning(work: Path, c
 def test_a_tool_of_the_server_that_was_asked_for_says_so(work: Path, capsys: pytest.CaptureFixture[str]):
     write_toml(work / "ullage.toml", OWN, hub=scripted(ISSUES))
     assert main(["find", "hub", "--why"]) == 0
-    assert "    it is of the server that was asked for\n" in capsys.readouterr().out
+    assert "    a tool of the server that was named\n" in capsys.readouterr().out
     assert why_json([Explained(listed="x", hit=None)]) == {"x": None}
 
 
@@ -97,9 +97,10 @@ def test_lines_are_aligned_and_no_wider_than_a_page_and_no_figure_is_parted_from
                    parameter names 0.10, parameter descriptions 0.10;
                    repository: server 0.10, name 0.10, title 0.10,
                    description 0.10, parameter names 0.10,
-                   parameter descriptions 0.10; term0 (akin): name 0.02;
-                   term1 (akin): name 0.02; term2 (akin): name 0.02; 3 more
-    meaning  0.40  nearness 0.51; at most 0.60 for this query
+                   parameter descriptions 0.10; term0 (similar): name 0.02;
+                   term1 (similar): name 0.02; term2 (similar): name 0.02; 3
+                   more
+    meaning  0.40  nearness 0.51, which counts for at most 0.60 here
     use      0.10  called after a search like this one\
 """)
 
@@ -121,7 +122,7 @@ def test_words_are_told_as_they_stand_in_the_tool_and_those_that_give_nothing_ar
     why = Why(words=0.3, reasons=(_reason("issu", 0.3), _reason("a", 0.001)))
     assert why_lines(_found(why), 100)[1] == "    words    0.30  issues: name 0.30"
     assert why_lines(_found(Why(words=0.001, reasons=(_reason("a", 0.001),))), 100)[1].endswith(
-        "none in common that says much"
+        "no rare word in common"
     )
 
 

@@ -171,4 +171,4 @@ def test_a_broken_link_and_a_ring_lead_to_the_line_before(parent: str):
         asked("3", parent, "Go on."),
     )
     assert len(found.turns) >= 1
-    assert found.unread["lines that are no JSON"] == 1
+    assert found.unread["lines that are not JSON"] == 1

@@ -128,4 +128,4 @@ def test_what_is_not_sent_and_lines_of_other_kinds_are_passed_over():
     )
     assert len(found.turns) == 1
     assert found.calls == ()
-    assert found.unread == {"lines that are no JSON": 1}
+    assert found.unread == {"lines that are not JSON": 1}

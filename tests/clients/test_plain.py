@@ -45,7 +45,7 @@ def test_a_list_is_told_by_its_shape_and_knows_neither_system_nor_tools():
 def test_lines_with_a_message_each_are_a_list():
     (found,) = read_text(lines(*CHAT, "{torn", '"a text"'), "x.jsonl")
     assert len(found.turns) == 5
-    assert found.unread == {"lines that are no JSON": 1, "values that are no message": 1}
+    assert found.unread == {"lines that are not JSON": 1, "values that are no message": 1}
 
 
 @pytest.mark.parametrize(

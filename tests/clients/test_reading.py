@@ -54,7 +54,7 @@ def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path):
     path.write_bytes(b'{"role": "user", "content": "caf\xe9"}\n\xff\xfe\n{"role": "assistant", "content": "Yes."}\n')
     (found,) = read_conversations(path)
     assert len(found.turns) == 2
-    assert found.unread == {"lines that are no JSON": 1}
+    assert found.unread == {"lines that are not JSON": 1}
 
 
 @given(st.lists(st.dictionaries(KEYS, JSON | VALUES, max_size=6), max_size=6))

@@ -125,7 +125,7 @@ def _must_be_json(body: Mapping[str, Any]) -> None:
         dumps(body)
     except TypeError as error:
         raise UnreadableRequest(
-            f"the body is no JSON: {error}", suggestion="give what would be sent to the provider, bytes as base64"
+            f"the body is not JSON: {error}", suggestion="give what would be sent to the provider, bytes as base64"
         ) from error
 
 

@@ -495,7 +495,7 @@ def program_of(name: str) -> Program:
     found = find_program(name)
     if found is None:
         raise InvalidArguments(
-            f"no program is called `{name}`", suggestion="name one of these", options=tuple(PROGRAMS)
+            f"no program is called `{name}`", suggestion="choose one of these", options=tuple(PROGRAMS)
         )
     return found
 
@@ -522,7 +522,7 @@ def own_settings(places: Places) -> tuple[bytes | None, dict[str, object]]:
         document = parse_config(content or b"", ConfigFile(path=path, scope="user", format="toml"))
     except (OSError, ValueError) as error:
         raise BadConfiguration(
-            f"`{path}` {error}", suggestion="mend the file first; `ullage doctor` says more"
+            f"`{path}` {error}", suggestion="fix the file first; `ullage doctor` shows details"
         ) from error
     return content, document
 
@@ -550,7 +550,7 @@ def changing_files() -> Generator[None]:
         raise Unavailable(str(error), suggestion="nothing was changed; run this again") from error
     except EditRefused as error:
         raise BadConfiguration(
-            str(error), suggestion="nothing was changed; mend the file, or edit it by hand"
+            str(error), suggestion="nothing was changed; fix the file, or edit it by hand"
         ) from error
     except OSError as error:
         where = f"`{error.filename}` " if error.filename else ""

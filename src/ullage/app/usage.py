@@ -417,7 +417,7 @@ def _missed_caches(usage: Usage, span: Span) -> list[Advice]:
         return []
     return [
         Advice(
-            finding=f"Prompt caches were lost: {total.missed:,} tokens read anew; most in session {worst.key[:8]}",
+            finding=f"Prompt caches expired: {total.missed:,} tokens were sent again, most in session {worst.key[:8]}",
             command=f"ullage context --session {worst.key}",
             tokens=total.missed,
             dollars=total.missed_dollars,
@@ -484,8 +484,8 @@ def _unused_tools(usage: Usage, span: Span) -> list[Advice]:
     carried = tokens * servers.total.requests
     return [
         Advice(
-            finding=f"Nothing of server {name} was used: {tools} tools, {tokens:,} tokens wherever they are listed",
-            command=f"ullage tools --server {name}",
+            finding=f"Server {name} was never used: {tools} tools, {tokens:,} tokens wherever they are listed",
+            command=f"ullage tools {name}",
             tokens=carried,
             dollars=None,
         )
@@ -554,7 +554,7 @@ def _large_results(usage: Usage, report: Report, span: Span) -> list[Advice]:
     price = None if model is None else usage.price(model)
     return [
         Advice(
-            finding=f"{worst.uses:,} results of {worst.key} weigh {worst.result_tokens // worst.uses:,} tokens each",
+            finding=f"{worst.uses:,} results of {worst.key} have {worst.result_tokens // worst.uses:,} tokens each",
             command=f"ULLAGE_BUDGET={_LARGE} ullage serve   (or budget = {_LARGE} under [results])",
             tokens=beyond,
             dollars=None if price is None or price.input is None else beyond * price.input,

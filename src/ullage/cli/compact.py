@@ -83,11 +83,11 @@ def destination(found: Found, output: Path | None) -> Path:
         if found.conversation.program == "ullage":
             return Path(found.file)
         raise InvalidArguments(
-            f"`{found.file}` is not Ullage's own and is not changed",
-            suggestion="say where the rest goes: --output FILE; or see what would be removed: --dry-run",
+            f"`{found.file}` belongs to another program and is not changed",
+            suggestion="write the shorter session to a new file with --output FILE, or look first with --dry-run",
         )
     if output.exists():
-        raise InvalidArguments(f"`{output}` is there already", suggestion="name a file that is not there yet")
+        raise InvalidArguments(f"`{output}` already exists", suggestion="name a file that is not there yet")
     return output
 
 
@@ -242,7 +242,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _find_session(arguments: argparse.Namespace) -> Found:
     """Return the one session that the arguments select."""
     if arguments.file == STDIN and not arguments.dry_run and arguments.output is None:
-        raise InvalidArguments("standard input cannot be changed", suggestion="say where the rest goes: --output FILE")
+        raise InvalidArguments("standard input cannot be changed", suggestion="name a new file with --output FILE")
     found = all_in(arguments.file)
     if arguments.session is not None:
         return named(found, arguments.session)
@@ -325,7 +325,7 @@ def _cache(let_go: LetGo) -> str:
     first = min(shed.broke_at for shed in let_go.work.sheds)
     reread = sum(entry.weight.tokens for entry in let_go.work.entries[first:])
     kept = f"its first {how_many(first, 'message')}" if first else "the system prompt and the tools"
-    return f"A prompt cache holds for {kept}; {shown_tokens(reread)} tokens behind are read anew, once."
+    return f"The prompt cache stays valid for {kept}; the {shown_tokens(reread)} tokens after that are sent again once."
 
 
 def _cheaper(let_go: LetGo) -> str:
@@ -340,9 +340,13 @@ def _cheaper(let_go: LetGo) -> str:
 
 def _ending(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> str:
     if not let_go.work.compacted:
-        return "nothing was removed, and nothing written"
+        return "nothing to remove; nothing was written"
     if done is None:
-        by = "" if arguments.summarizer is None else "; no model was asked, and a digest stands for its summary"
+        by = (
+            ""
+            if arguments.summarizer is None
+            else "; no model was called, so a digest is shown in place of the summary"
+        )
         return f"a dry run: nothing was written{by}"
     left = how_many(len(let_go.work.entries), "message")
     if done.generation is None:

@@ -14,7 +14,7 @@ from ullage.tool import Json
 from ullage.wire import redacted, secrets_of
 
 from .load_settings import add_flags, check, review_settings
-from .output import bold, columns, dim, emit, emit_json, plain, say, yellow
+from .output import bold, columns, cut, dim, emit, emit_json, plain, say, table_width, width_of, yellow
 
 __all__ = ["arguments", "run"]
 
@@ -29,6 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_flags(parser)
 
 
+_NARROWEST = 12
+"""Minimum characters of a value that is printed beside its source."""
 _WIDEST = 44
 """Maximum characters of a value that is printed beside its source."""
 
@@ -127,36 +129,34 @@ def _list_named_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     for name, profile in settings.clients.items():
         yield (
             f"clients.{name}",
-            ", ".join(f"{key} {value}" for key, value in _fields("", profile).items()).replace(".", "", 1),
+            ", ".join(f"{key.removeprefix('.')} {value}" for key, value in _fields("", profile).items()),
         )
     for token in settings.tokens:
         yield f"http.tokens.{token.name}", f"variable {token.env}" if token.env else f"file {token.file}"
     for scope, budget in settings.delegate.budgets.items():
-        yield f"delegate.budgets.{scope}", ", ".join(f"{key} {value}" for key, value in _fields("", budget).items())
+        yield (
+            f"delegate.budgets.{scope}",
+            ", ".join(f"{key.removeprefix('.')} {value}" for key, value in _fields("", budget).items()),
+        )
 
 
 def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
+    sources = [plain(_tilde(row.source)) + (" (pending)" if row.is_pending else "") for row in rows]
+    room, limit = _WIDEST, table_width()
+    if limit is not None:
+        taken = max((width_of(row.key) for row in rows), default=0) + max(map(width_of, sources), default=0) + 4
+        room = min(_WIDEST, max(limit - taken, _NARROWEST))
     table = [
-        [
-            plain(row.key),
-            _shorten_value(plain(row.value)),
-            dim(plain(_tilde(row.source)) + (" (pending)" if row.is_pending else "")),
-        ]
-        for row in rows
+        [plain(row.key), cut(plain(row.value), room), dim(source)] for row, source in zip(rows, sources, strict=True)
     ]
     for line in columns(table):
         emit(line)
     for pending in loaded.pending:
         emit()
-        emit(f"{yellow('pending')}  {bold(plain(_tilde(str(pending.path))))}  not approved: it would")
+        emit(f"{yellow('pending')}  {bold(plain(_tilde(str(pending.path))))}  not approved. After approval it would:")
         for line in pending.effects:
             emit(f"  {plain(line)}")
         emit(f"  approve it with: {plain(approve_command(pending.path))}")
-
-
-def _shorten_value(value: str) -> str:
-    """Shorten a value to one column of a table; `ullage config` and --json show all of it."""
-    return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"
 
 
 def _tilde(path: str) -> str:

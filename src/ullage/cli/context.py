@@ -232,12 +232,12 @@ def _notes(weighed: Weighed) -> None:
     usage, one = weighed.usage, weighed.conversation
     said: list[str] = []
     if weighed.is_guessed:
-        said.append(f"The file names no model: weighed as {weighed.model}; --model names another.")
+        said.append(f"The file names no model, so tokens are counted for {weighed.model}; --model sets another.")
     if not weighed.is_whole:
         said.append(_unseen(weighed))
     if not usage.resolved:
-        said.append(f"Nobody knows the window of {usage.model}; --window says it.")
-    said += [f"Left aside: {what} ({count:,})." for what, count in one.unread.items()]
+        said.append(f"The window of {usage.model} is not known; set it with --window.")
+    said += [f"Skipped: {what} ({count:,})." for what, count in one.unread.items()]
     if said:
         emit()
     for line in (each for text in said for each in textwrap.wrap(text, _WIDTH)):
@@ -247,8 +247,8 @@ def _notes(weighed: Weighed) -> None:
 def _unseen(weighed: Weighed) -> str:
     what = "The tools" if weighed.conversation.system else "The system prompt and the tools"
     if not weighed.unseen:
-        return f"{what} are not in this file, and what they weigh is not known."
-    return f"{what} are not in this file; by what was reported they weigh {shown_tokens(weighed.unseen)}."
+        return f"{what} are not in this file, and their size is not known."
+    return f"{what} are not in this file; the reported usage implies {shown_tokens(weighed.unseen)} tokens."
 
 
 def _waterline(weighed: Weighed, figures: Figures) -> None:
@@ -256,9 +256,9 @@ def _waterline(weighed: Weighed, figures: Figures) -> None:
     if len(levels) < 2:
         return
     reported = sum(level.reported for level in levels)
-    how = {0: "weighed", len(levels): "as the provider reported"}.get(reported, f"{reported:,} of them reported")
+    how = {0: "as counted", len(levels): "as the provider reported"}.get(reported, f"{reported:,} of them reported")
     emit()
-    emit(bold("Waterline") + dim(f"  tokens that each call was asked with, {how}"))
+    emit(bold("Waterline") + dim(f"  input tokens of each call, {how}"))
     threshold = int(usage.context_window * usage.compact_threshold / 100)
     for line in chart(
         [level.tokens for level in levels], figures.marks, window=usage.context_window, threshold=threshold
@@ -336,7 +336,7 @@ def _day(one: Weighed) -> str:
 
 
 def print_list(found: Sequence[Weighed]) -> None:
-    header = ("", "last", "program", "model", "calls", "cost", "used", "", "")
+    header = ("", "last", "program", "model", "calls", "cost", "tokens", "used", "")
     costs = [cost_of_calls(one.conversation.calls, one.model) for one in found]
     rows = [
         (
@@ -359,7 +359,7 @@ def print_list(found: Sequence[Weighed]) -> None:
     emit(bold(total) + dim(f"; {how_many(unpriced, 'session')} without a known price" if unpriced else ""))
     files = [one.file for one in found]
     several = [one for one in found if files.count(one.file) > 1 and one.conversation.id is not None]
-    emit(dim("Name one file to see what weighs in it" + (", or one session of several:" if several else ".")))
+    emit(dim("Name one file to see what fills it" + (", or one session of several:" if several else ".")))
     for one in several:
         emit(dim(f"  --session {one.conversation.id}"))
 

@@ -57,6 +57,6 @@ def _ask(arguments: argparse.Namespace) -> tuple[RunningServer, str, float]:
         except Unavailable:
             continue
     raise Unavailable(
-        "no gateway of yours serves HTTP on this machine",
+        "you have no gateway that serves HTTP on this machine",
         suggestion="start one with `ullage serve --http 8787`, then run this again",
     )

@@ -138,7 +138,7 @@ def accept_definitions(settings: Settings, server: Server, tool: str | None, *, 
         for line in (*withheld_lines(waiting), *_new_lines([one.name for one in new])):
             emit(line)
         if not waiting and not new:
-            emit(f"Nothing of server `{server.name}` waits to be accepted.")
+            emit(f"Server `{server.name}` has no changed definitions.")
             return 0
         if only_show:
             command = trust_command(server.name, tool)
@@ -168,11 +168,11 @@ def report_lines(server: str, report: DefinitionReport) -> list[str]:
         lines.append(f"  {yellow('withheld')}  {_title(change)}: {parts}")
         lines += [f"  {line}" for line in _flag_lines(change)]
         lines.append(
-            f"    `{visible(trust_command(server, name))} --show` shows the difference, without `--show` it accepts"
+            f"    `{visible(trust_command(server, name))} --show` shows the difference; without `--show` it accepts"
         )
     if report.keeps_changing:
         lines.append(
-            "    It changed more than once. If you know the changes to be harmless, accept them by themselves:"
+            "    It has changed more than once. If you know that the changes are harmless, accept them automatically:"
         )
         lines.append(f'    definition_changes = "accept"  under [servers.{server}]')
     for record in report.new:
@@ -204,8 +204,8 @@ def kept_back(view: View, server: str) -> str:
     parts = {
         "denied": view.withheld,
         "hidden": hidden,
-        "only as tasks": view.uncallable,
-        "withheld, changed": view.changed,
+        "not offered (run only as tasks)": view.uncallable,
+        "withheld (changed)": view.changed,
     }
     counts = {word: sum(entry.server == server for entry in entries) for word, entries in parts.items()}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
@@ -221,7 +221,7 @@ def find_unmatched_patterns(rules: Rules, tools: Iterable[str]) -> list[str]:
     """Return sentences about the patterns that match no tool of a server: a name may be misspelled or obsolete."""
     names = tuple(tools)
     return [
-        f"`{key}` has `{pattern}`, and no tool is called so"
+        f"`{key}` has `{pattern}`, which matches no tool"
         for key in _RULES
         for pattern in getattr(rules, key) or ()
         if not any(fnmatchcase(name, pattern) for name in names)

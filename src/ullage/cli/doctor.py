@@ -47,6 +47,7 @@ from .output import (
     green,
     how_many,
     red,
+    short_path,
     show_waiting,
     without_name,
     yellow,
@@ -105,7 +106,7 @@ def database_lines(one: FoundDatabase) -> list[str]:
             *([f"  {hint}"] if (hint := one.error.suggestion) else []),
         ]
     spoken = DIALECTS[dialect_of(one.settings)]
-    return [f"{name}  {green('well')}: {spoken} database", *(f"  {dim('note')}  {said}" for said in one.warnings)]
+    return [f"{name}  {green('ok')}: {spoken} database", *(f"  {dim('note')}  {said}" for said in one.warnings)]
 
 
 def database_json(one: FoundDatabase) -> dict[str, Json]:
@@ -132,11 +133,11 @@ class FoundFolders:
     def lines(self) -> list[str]:
         name = bold(self.settings.name)
         if self.missing:
-            reasons = [f"{name}  {red('fails')}: `{path}` is not there" for path in self.missing]
+            reasons = [f"{name}  {red('fails')}: `{path}` does not exist" for path in self.missing]
             return [*reasons, "  check the path; it is taken from the folder of ullage.toml"]
         counts = ((self.settings.folders, "folder"), (self.settings.files, "file"))
         named = " and ".join(how_many(len(paths), thing) for paths, thing in counts if paths)
-        return [f"{name}  {green('well')}: {named} to be searched"]
+        return [f"{name}  {green('ok')}: {named} to search"]
 
     def json(self) -> dict[str, Json]:
         return {"folders": self.settings.name, "came_from": self.settings.came_from, "missing": list(self.missing)}
@@ -156,8 +157,8 @@ def delegate_lines(settings: Settings, environment: Mapping[str, str]) -> list[s
     if not settings.delegate.is_wanted:
         return []
     present, policy = providers_on(settings, environment), settings.delegate.policy
-    models = "models of our own choice" if policy is None else how_many(len(policy.models), "model")
-    head = f"{green('well')}: {models}, asked of {', '.join(present)}" if present else "off: no model can be asked"
+    models = "default models" if policy is None else how_many(len(policy.models), "model")
+    head = f"{green('ok')}: {models}, from {', '.join(present)}" if present else "off: no provider has a key"
     sentences = [*providers_off(settings, environment), *_to_set(settings, is_on=bool(present))]
     return [f"{bold('delegate')}  {head}", *(f"  {dim('note')}  {one}" for one in sentences)]
 
@@ -197,7 +198,7 @@ def try_weights(loaded: Loaded) -> Loaded:
     try:
         (load_encoder if index == "encoder" else load_table)()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with an install, it is to be told
-        hint = error.suggestion if isinstance(error, UllageError) else "install Ullage and its extras anew"
+        hint = error.suggestion if isinstance(error, UllageError) else "reinstall Ullage and its extras"
         said = f"search by meaning cannot be loaded: {error}"
         issue = Issue(severity="problem", message=said, key="search.index", suggestion=hint)
         return replace(loaded, issues=(*loaded.issues, issue))
@@ -384,8 +385,8 @@ def _print(seen: _Seen) -> None:
 
 
 def _settings(loaded: Loaded) -> list[str]:
-    read = [str(path) for path in loaded.files if loaded.stamps[path] is not None]
-    lines = [f"{bold('settings')}  {', '.join(read) or 'no file; defaults are used'}"]
+    read = [short_path(str(path)) for path in loaded.files if loaded.stamps[path] is not None]
+    lines = [f"{bold('settings')}  {', '.join(read) or 'no file, so the defaults are used'}"]
     for issue in loaded.issues:
         mark = {"error": red("error"), "problem": yellow("problem"), "note": dim("note")}[issue.severity]
         place = f"{issue.place}: " if issue.place else ""
@@ -420,7 +421,7 @@ def _failings(seen: _Seen) -> list[str]:
     """Return in words how many servers were left out and how many paths are missing."""
     left_out, missing = len(_left_out(seen.loaded)), sum(len(one.missing) for one in seen.folders)
     said = [f"{left_out} {'was' if left_out == 1 else 'were'} left out"] if left_out else []
-    return [*said, f"{how_many(missing, 'path')} to be searched not there"] if missing else said
+    return [*said, f"{how_many(missing, 'path')} to search not found"] if missing else said
 
 
 def _all_well(seen: _Seen, *, is_started: bool) -> str:
@@ -428,7 +429,7 @@ def _all_well(seen: _Seen, *, is_started: bool) -> str:
     if not is_started and not seen.databases and not seen.folders and not settings.delegate.is_wanted:
         return NO_SERVERS if not seen.found else "Every server is disabled."
     if settings.delegate.is_wanted and not providers_on(settings, os.environ):
-        return "Everything else works; no model can be asked because no provider has a key."
+        return "Everything else works; no model can be called because no provider has a key."
     flags = sum(len(one.flags) for one in seen.found)
     return f"All servers answered; review {how_many(flags, 'flag')}." if flags else "Everything works."
 
@@ -454,7 +455,7 @@ def _server(one: _Found) -> list[str]:
     notes = [*(() if one.health is None else one.health.notes), *one.unmatched]
     kept = f"; {one.kept_back}" if one.kept_back else ""
     return [
-        f"{name}  {green('well')}: {', '.join(_introduction_lines(one.health))}",
+        f"{name}  {green('ok')}: {', '.join(_introduction_lines(one.health))}",
         f"  {tools}, {tokens} of definitions (o200k_base){kept}",
         *(f"  {dim('note')}  {note}" for note in notes),
         *_withheld_variables(one),
@@ -490,7 +491,7 @@ def _stderr(health: Health | None) -> list[str]:
     tail = "" if health is None else health.stderr_tail.strip()
     if health is None or not tail or tail in (health.last_error or ""):
         return []
-    return [dim("  the last it wrote to standard error:"), textwrap.indent("\n".join(tail.splitlines()[-10:]), "    ")]
+    return [dim("  last lines on standard error:"), textwrap.indent("\n".join(tail.splitlines()[-10:]), "    ")]
 
 
 def _json(seen: _Seen) -> dict[str, Json]:

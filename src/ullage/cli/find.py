@@ -29,7 +29,7 @@ _LEAST = 0.005
 """Minimum score shown to a person: a smaller one is 0 in two decimals."""
 _UNBROKEN = "\u00a0"
 """A space at which lines are not broken."""
-_OF_SERVER = "it is of the server that was asked for"
+_OF_SERVER = "a tool of the server that was named"
 _NAMED: Mapping[Named, str] = {
     Named.NO: "",
     Named.IN_PART: "the query is part of its name",
@@ -51,9 +51,9 @@ def why_lines(one: Explained, width: int) -> list[str]:
     hit, why = one.hit, one.hit.explain()
     rows = [
         ("score", hit.score, _NAMED[hit.named]),
-        ("words", why.words, _words(why.reasons, _words_by_term(hit.document)) or "none in common that says much"),
+        ("words", why.words, _words(why.reasons, _words_by_term(hit.document)) or "no rare word in common"),
         *([("meaning", why.meaning, _meaning(why))] if why.nearness is not None else []),
-        *([("closer", why.closer, "word by word, beside the best others")] if why.closer else []),
+        *([("closer", why.closer, "second pass, word by word against the best rivals")] if why.closer else []),
         *([("use", why.use, "called after a search like this one")] if why.use else []),
     ]
     return [line for label, score, said in rows for line in _row(label, score, said, width)]
@@ -83,13 +83,13 @@ def _words(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
 
 
 def _term(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
-    word, kin = written.get(reasons[0].term, reasons[0].term), "" if reasons[0].asked else " (akin)"
+    word, kin = written.get(reasons[0].term, reasons[0].term), "" if reasons[0].asked else " (similar)"
     gave = (f"{reason.field.value} {reason.score:.2f}".replace(" ", _UNBROKEN) for reason in reasons)
     return f"{word}{kin}: ".replace(" ", _UNBROKEN) + ", ".join(gave)
 
 
 def _meaning(why: Why) -> str:
-    return f"nearness {why.nearness:.2f}; at most {why.share:.2f} for this query"
+    return f"nearness {why.nearness:.2f}, which counts for at most {why.share:.2f} here"
 
 
 def why_json(shown: Iterable[Explained]) -> dict[str, Json]:
@@ -181,7 +181,7 @@ def _read_arguments(arguments: argparse.Namespace) -> dict[str, Json]:
     asked: dict[str, Json] = {"tool_description": " ".join(arguments.query)}
     if not " ".join(arguments.query).strip():
         raise InvalidArguments(
-            "there is nothing to look for", suggestion='say what the tool should do: ullage find "create an issue"'
+            "the query is empty", suggestion='say what the tool should do: ullage find "create an issue"'
         )
     if arguments.keywords:
         asked["tool_keywords"] = arguments.keywords
@@ -210,7 +210,7 @@ def _print(found: _Found) -> None:
     for missing in found.said.get("missing", []):
         server, _, reason = missing.partition(": ")
         say(f"ullage: `{server}` was not searched: {without_name(reason, server)}")
-    say(f"ullage: {found.said['hint']}" if "hint" in found.said else _figures(found))
+    say(found.said["hint"] if "hint" in found.said else _figures(found))
 
 
 def _print_why(line: str, why: Mapping[str, Explained]) -> None:
@@ -223,10 +223,10 @@ def _figures(found: _Found) -> str:
     returned = found.said["token_metrics"]["returned_tokens"]
     said = f"{how_many(returned, 'token')} of definitions"
     if found.is_direct:
-        return f"{said}; every tool is listed directly here, so a model has no need to search."
-    whole = f"{said}; those of all servers' tools are {found.baseline:,}"
+        return f"{said}. Every tool is listed directly for this client, so it does not need to search."
+    whole = f"{said} instead of {found.baseline:,} for all tools"
     saved = found.baseline - returned
-    return f"{whole}: {100 * saved / found.baseline:.1f} % saved." if saved > 0 else f"{whole}."
+    return f"{whole}: {100 * saved / found.baseline:.1f}% saved." if saved > 0 else f"{whole}."
 
 
 def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:

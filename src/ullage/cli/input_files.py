@@ -122,7 +122,7 @@ def _read_bytes(path: Path) -> bytes:
     except OSError as error:
         raise _unreadable(path, error) from error
     except ValueError as error:
-        raise UnreadableFile(f"`{path}` is no path: {error}") from error
+        raise UnreadableFile(f"`{path}` is not a path: {error}") from error
 
 
 def _unreadable(path: Path, error: OSError) -> UnreadableFile:

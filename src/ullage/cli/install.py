@@ -95,15 +95,16 @@ def run(arguments: argparse.Namespace) -> int:
     scan = None
     if not arguments.no_start:
         scan = next(iter(scan_clients(plan_for(config.program.name), _START_WAIT)), None)
-    if scan is not None:
-        plan = plan_with([one.name for one in scan.servers if one.state == "sign-in" and not one.is_behind])
+        plan = plan if scan is None else plan_with(_signing_in(scan))
     report: dict[str, Json] = {**_plan_json(plan), "tokens": None if scan is None else _tokens_json(scan)}
+    is_done = _is_already_done(config, plan, document)
     if not arguments.json:
-        _print_plan(config, plan, places, scan)
-    if arguments.dry_run and arguments.json:
-        emit_json(report)
-    if arguments.dry_run or not (arguments.yes or _is_agreed()):
-        return 0 if arguments.dry_run else 1
+        _print_plan(config, plan, places, scan, is_done=is_done)
+    if arguments.dry_run or is_done:
+        _print_unchanged(plan, report, is_done=is_done, as_json=arguments.json)
+        return 0
+    if not (arguments.yes or _is_agreed()):
+        return 1
     with changing_files():
         changes = _carry_out(plan, places, content, config)
     if scan is not None:
@@ -116,6 +117,34 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print_result(plan, report)
     return 0
+
+
+def _print_unchanged(plan: InstallPlan, report: dict[str, Json], *, is_done: bool, as_json: bool) -> None:
+    """Print the end of a run that changes nothing."""
+    if as_json:
+        emit_json(report)
+    elif not is_done:
+        emit(f"\nNothing was changed. Next: ullage install {plan.program.name}")
+
+
+def _signing_in(scan: ClientScan) -> list[str]:
+    """Return the servers that need a sign-in and are not behind Ullage."""
+    return [one.name for one in scan.servers if one.state == "sign-in" and not one.is_behind]
+
+
+def _is_already_done(config: ClientConfig, plan: InstallPlan, own: object) -> bool:
+    """Return whether Ullage is installed and every value that the plan would write is there already.
+
+    Args:
+        config: The program.
+        plan: What an installation would do.
+        own: The parsed content of the user's own file.
+    """
+    if plan.moved or ullage_entry(config) is None:
+        return False
+    edits = [(own, edit) for edit in plan.own_edits]
+    edits += [(config.documents.get(path), edit) for path, some in plan.file_edits.items() for edit in some]
+    return all(isinstance(edit, Put) and value_at(found, edit.path) == edit.value for found, edit in edits)
 
 
 def _kept_flags(config: ClientConfig) -> tuple[str, ...]:
@@ -141,13 +170,15 @@ def _refuse_unread_rules(config: ClientConfig) -> None:
         if Path(problem.file).parent.name == "policies":
             raise InvalidArguments(
                 f"`{problem.file}` {problem.message}, and moving the servers would lose its rules",
-                suggestion="mend the file first",
+                suggestion="fix the file first",
             )
 
 
 def _is_agreed() -> bool:
     if not can_be_asked():
-        raise InvalidArguments("nobody can be asked here", suggestion="add --yes, or --dry-run to only look")
+        raise InvalidArguments(
+            "this is not a terminal, so nobody can confirm", suggestion="add --yes, or --dry-run to only look"
+        )
     print("Change these files? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -258,7 +289,9 @@ def _is_listed(plan: InstallPlan) -> bool | None:
     return OWN_NAME in done.stdout + done.stderr if done.returncode == 0 else None
 
 
-def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places, scan: ClientScan | None) -> None:
+def _print_plan(
+    config: ClientConfig, plan: InstallPlan, places: Places, scan: ClientScan | None, *, is_done: bool
+) -> None:
     servers = () if scan is None else scan.servers
     counted = {one.name: one for one in servers if one.state == "counted"}
     emit(f"{bold(plan.program.title)}  {short_path(plan.file.path)}")
@@ -275,6 +308,9 @@ def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places, scan: C
             emit(f"        review it: {review_command(one.entry.file)}")
     for problem in config.problems:
         emit(f"  {yellow('problem')}  {short_path(problem.file)}: {plain(problem.message)}")
+    if is_done:
+        emit("  Ullage is already installed here, and there is nothing to move.")
+        return
     emit(f"  {green('add')}   {plan.entry_path[-1]}, with the servers in {short_path(str(places.user_file))}")
     for one in servers:
         if one.state in ("failed", "late") and any(moved.entry.name == one.name for moved in plan.moved):
@@ -290,12 +326,12 @@ def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places, scan: C
 
 def _print_result(plan: InstallPlan, report: Mapping[str, Json]) -> None:
     emit()
-    emit(f"{how_many(len(plan.moved), 'server')} moved. Take it back with: ullage uninstall {plan.program.name}")
+    emit(f"{how_many(len(plan.moved), 'server')} moved. Undo it with: ullage uninstall {plan.program.name}")
     if report["is_listed"] is True:
-        emit(f"`{' '.join(plan.program.list_command or ())}` lists Ullage.")
+        emit(f"Checked: `{' '.join(plan.program.list_command or ())}` lists Ullage.")
     if report["is_listed"] is False:
         words = " ".join(plan.program.list_command or ())
-        say(f"ullage: `{words}` does not list it; restart the program and look again")
+        say(f"ullage: `{words}` does not list Ullage yet; restart the program and check again")
     emit(dim(f"Restart {plan.program.title} for the change to take effect."))
 
 

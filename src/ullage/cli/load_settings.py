@@ -31,7 +31,7 @@ from ullage.processes import user_name
 from ullage.start_cache import Situation
 from ullage.tool import Caller
 
-from .output import LineFormatter, bold, plain, say
+from .output import LineFormatter, bold, plain, say, short_path
 
 __all__ = [
     "add_flags",
@@ -69,7 +69,7 @@ def pending_lines(pending: PendingFile) -> list[str]:
     state = "not approved" if before is None else f"changed since you approved it on {before.approved[:10]}"
     if before is not None and is_same:
         state = f"approved on {before.approved[:10]}"
-    lines = [f"{bold(_visible(str(pending.path)))}  {state}"]
+    lines = [f"{bold(_visible(short_path(str(pending.path))))}  {state}"]
     if before is None or is_same:
         lines += [f"  {_visible(line)}" for line in pending.effects] or ["  sets nothing that Ullage knows"]
     else:
@@ -110,7 +110,7 @@ def offer_approval(pending: Sequence[PendingFile], store: str) -> bool:
             is_any = True
             say("Approved.", "")
         else:
-            say("Not approved: only its restrictions are in force.", "")
+            say("Not approved: only its restrictions apply.", "")
     return is_any
 
 
@@ -172,7 +172,7 @@ def read(arguments: argparse.Namespace) -> Loaded:
     was_asked = offered(arguments)
     loaded = load(_flags(arguments), os.environ, Path.cwd(), client_rules=_client_rules(arguments))
     if arguments.client is not None and arguments.client not in loaded.settings.clients:
-        say(f"ullage: no [clients.{arguments.client}] in the settings: figures are filed under that name, no more")
+        say(f"ullage: no [clients.{arguments.client}] in the settings: only usage is recorded under that name")
     for issue in loaded.issues:
         if issue.severity == "problem" and not (was_asked and issue in loaded.pending_issues):
             say(f"ullage: {issue.sentence()}")
@@ -184,7 +184,7 @@ def check(arguments: argparse.Namespace) -> None:
     line it is a mistake."""
     for path in arguments.include:
         if not path.expanduser().is_file():
-            raise UnreadableFile(f"`{path}` is not there", suggestion="check the path given with --include")
+            raise UnreadableFile(f"`{path}` does not exist", suggestion="check the path given with --include")
 
 
 def examine_settings(arguments: argparse.Namespace, before: Loaded | None = None) -> Loaded:

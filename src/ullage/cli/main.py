@@ -173,8 +173,10 @@ class CommandParser(argparse.ArgumentParser):
                 hint = "choose one of the options below"
                 return InvalidArguments(f"{name} cannot be `{value}`", suggestion=hint, options=choices)
             if reason.startswith("invalid "):
-                number = "a whole number" if "int" in reason else "a number"
-                return InvalidArguments(f"{name} cannot be `{value}`", suggestion=f"it takes {number}")
+                kinds = {"invalid int value": "a whole number", "invalid seconds value": "seconds, 0 or more"}
+                return InvalidArguments(
+                    f"{name} cannot be `{value}`", suggestion=f"it takes {kinds.get(reason, 'a number')}"
+                )
             if reason == "expected one argument":
                 return InvalidArguments(f"{name} needs a value", suggestion=help_command, options=choices)
         return InvalidArguments(message, suggestion=help_command)

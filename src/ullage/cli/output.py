@@ -206,9 +206,11 @@ def _json(value: object, stream: TextIO, *, indent: int | None = None) -> str:
 
 
 def say(*lines: str) -> None:
-    """Print lines for a person to standard error, separate from the data."""
+    """Print lines for a person to standard error, separate from the data and broken between words on a terminal."""
+    limit = _terminal_width(sys.stderr)
     for line in lines:
-        print(line, file=sys.stderr, flush=True)
+        for piece in [line] if limit is None else wrap_line(line, limit):
+            print(piece, file=sys.stderr, flush=True)
 
 
 def complain(error: UllageError, *, as_json: bool) -> None:
@@ -216,13 +218,12 @@ def complain(error: UllageError, *, as_json: bool) -> None:
     if as_json:
         print(_json(error.wire(), sys.stderr), file=sys.stderr)
         return
-    limit = _terminal_width(sys.stderr)
     first, *more = map(plain, error.message.split("\n"))
     lines = [f"{paint_text('error', '31;1', sys.stderr)}: {first}", *more]
     lines += [f"  {plain(line)}" for line in (error.suggestion or "").split("\n") if line]
     if error.options:
         lines.append(f"  options: {', '.join(map(plain, error.options))}")
-    say(*(piece for line in lines for piece in wrap_line(line, limit)))
+    say(*lines)
 
 
 def _terminal_width(stream: TextIO) -> int | None:
@@ -279,7 +280,9 @@ def wrap_line(line: str, limit: int | None = None) -> list[str]:
     lines, room = [line[:start]], limit - start
     for number, word in enumerate(_units(line[start:])):
         needed = width_of(word) + (number > 0)
-        if needed > room and lines[-1].strip():
+        # What fits on no line stays where it is: the terminal breaks it, and it can still be copied.
+        is_too_long = " " in word and width_of(word) > limit - start - 2
+        if needed > room and lines[-1].strip() and not is_too_long:
             lines.append(" " * (start + 2) + word)
             room = limit - start - 2 - width_of(word)
         else:
@@ -288,13 +291,18 @@ def wrap_line(line: str, limit: int | None = None) -> list[str]:
     return lines
 
 
+_QUANTITY = re.compile(r"(\d) (s|ms|MB|%)(?!\w)")
+"""A number and its unit, which stay on one line."""
+
+
 def _units(text: str) -> Iterator[str]:
-    """Yield the pieces between which a line may be broken: words, and whatever stands between backticks."""
+    """Yield the pieces between which a line may be broken: words, text between backticks, and a number with its
+    unit."""
     open_unit = list[str]()
-    for word in text.split(" "):
+    for word in _QUANTITY.sub("\\1\u00a0\\2", text).split(" "):
         open_unit.append(word)
         if " ".join(open_unit).count("`") % 2 == 0:
-            yield " ".join(open_unit)
+            yield " ".join(open_unit).replace("\u00a0", " ")
             open_unit = []
     yield from open_unit  # a backtick without its partner
 

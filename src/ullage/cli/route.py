@@ -40,7 +40,7 @@ from ullage.tool import Json
 
 from .input_files import read_text
 from .load_settings import add_flags, read, say
-from .output import bold, columns, dim, emit, emit_json, how_many
+from .output import bold, columns, dim, emit, emit_json, emit_wrapped, fitted_columns, how_many
 from .run import add_request, ask_of, prompt_of
 
 __all__ = ["arguments", "print_evaluation", "read_cases", "run"]
@@ -69,8 +69,8 @@ def _find_unjudged_cases(cases: Sequence[Case], policy: Policy) -> list[str]:
     taken = dict.fromkeys(names[0] for case in cases if (names := _chosen_names(case, policy)))
     recorded = dict.fromkeys(model for case in cases for model in case.outcomes)
     return [
-        f"ullage: none of {how_many(len(cases), 'case')} has an outcome of the model that the policy takes",
-        f"  the policy takes {', '.join(taken) or 'no model'}; the table has {', '.join(recorded) or 'no model'}",
+        f"ullage: none of {how_many(len(cases), 'case')} has an outcome for the model that the policy chooses",
+        f"  the policy chooses {', '.join(taken) or 'no model'}; the table has {', '.join(recorded) or 'no model'}",
     ]
 
 
@@ -166,7 +166,7 @@ def _print(found: Evaluation) -> None:
     emit(bold(found.verdict))
     taken = ", ".join(f"{model} {times}" for model, times in found.chosen.items() if times)
     left_out = f"; {found.left_out} left out" if found.left_out else ""
-    say(f"{how_many(found.cases, 'case')}{left_out}; the policy took {taken}")
+    say(f"{how_many(found.cases, 'case')}{left_out}; the policy chose {taken}")
 
 
 def _evaluation_row(one: Standing) -> tuple[str, str, str]:
@@ -209,7 +209,7 @@ def run(arguments: argparse.Namespace) -> int:
         case [prompt]:
             return _route(read(arguments).settings, ask_of(arguments, prompt_of(prompt)), as_json=arguments.json)
         case _:
-            raise InvalidArguments("these are several prompts", suggestion="put the prompt in quotes")
+            raise InvalidArguments("more than one prompt was given", suggestion="put the prompt in quotes")
 
 
 def _route(settings: Settings, ask: Ask, *, as_json: bool) -> int:
@@ -224,16 +224,17 @@ def _route(settings: Settings, ask: Ask, *, as_json: bool) -> int:
             }
         )
         return 0
-    header = ("", "alias", "model", "provider", "output", "temperature", "window")
+    header = ("", "alias", "model", "output", "temp", "window", "")
     rows = [_row(number, one, present) for number, one in enumerate(route.candidates, 1)]
-    titles, *lines = columns([header, *rows], right=frozenset({0, 4, 5, 6}))
+    right = frozenset({0, 3, 4, 5})
+    titles, *lines = fitted_columns([header, *rows], right=right) or columns([header, *rows], right=right)
     emit(dim(titles))
     for line in lines:
         emit(line)
     emit()
     for reason in route.rationale:
-        emit(f"  {reason}")
-    say(f"{how_many(tokens, 'token')} in the prompt; no model was asked")
+        emit_wrapped(f"  {reason}")
+    say(f"{how_many(tokens, 'token')} in the prompt; no model was called")
     return 0
 
 
@@ -245,16 +246,17 @@ async def _plan(settings: Settings, ask: Ask) -> tuple[Route, int]:
 
 
 def _row(number: int, one: Candidate, present: tuple[str, ...]) -> tuple[str, ...]:
-    provider = one.entry.provider if one.entry.provider in present else f"{one.entry.provider} (off)"
+    notes = [] if one.entry.id.startswith(f"{one.entry.provider}:") else [f"at {one.entry.provider}"]
+    notes += [] if one.entry.provider in present else ["no key"]
     temperature = one.parameters.temperature
     return (
         str(number),
         one.alias or "-",
         one.entry.id,
-        provider,
         _number(one.parameters.max_output_tokens),
         "-" if temperature is None else f"{temperature:g}",
         _number(one.window),
+        ", ".join(notes),
     )
 
 
@@ -299,7 +301,7 @@ def _unknown_providers(settings: Settings) -> Iterator[Issue]:
             file, _, line = policy.places.get(f"models.{identity}", "").rpartition(":")
             yield Issue(
                 severity="note",
-                message=f"`{identity}` is asked of `{entry.provider}`, which is neither built in nor configured",
+                message=f"`{identity}` uses provider `{entry.provider}`, which is neither built in nor configured",
                 file=file or None,
                 line=int(line) if line else None,
                 key=f"delegate.models.{identity}",
@@ -313,5 +315,5 @@ def _is_of_policy(issue: Issue) -> bool:
 
 def _verdict(loaded: Loaded, warnings: int) -> str:
     if loaded.settings.delegate.policy is None:
-        return "no policy is configured; the one that stands in for it has nothing to mend"
-    return how_many(warnings, "warning") if warnings else "nothing to mend in the policy"
+        return "no policy is configured; the default policy has no mistakes"
+    return how_many(warnings, "warning") if warnings else "the policy has no mistakes"

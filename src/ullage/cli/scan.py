@@ -115,11 +115,11 @@ def plan_for(client: str | None, *, store: str | None = None) -> ScanPlan:
         plan = plan_scan(clients, places, os.environ, Path.cwd(), store=store)
     except (OSError, ValueError) as error:
         raise BadConfiguration(
-            f"`{places.user_file}` {error}", suggestion="mend the file first; `ullage doctor` says more"
+            f"`{places.user_file}` {error}", suggestion="fix the file first; `ullage doctor` shows details"
         ) from error
     if plan.loaded.errors:
         raise BadConfiguration(
-            "; ".join(issue.sentence() for issue in plan.loaded.errors), suggestion="`ullage doctor` says more"
+            "; ".join(issue.sentence() for issue in plan.loaded.errors), suggestion="`ullage doctor` shows details"
         )
     return plan
 
@@ -156,7 +156,7 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
     yield from (f"  {line}" for line in _sums(scan))
     doubled = ", ".join(plain(one.name) for one in scan.servers if one.is_doubled)
     if doubled:
-        yield f"  {yellow('warning')}  {doubled}: listed beside Ullage, which serves it too; paid for twice"
+        yield f"  {yellow('warning')}  {doubled}: listed here and behind Ullage, so its tokens are paid for twice"
         yield f"           run: ullage install {config.program.name}"
     for problem in config.problems:
         yield f"  {yellow('problem')}  {short_path(problem.file)}: {plain(problem.message)}"
@@ -234,7 +234,11 @@ def _sums(scan: ClientScan) -> Iterator[str]:
 
 
 def _format_saving(tokens: int, share: str) -> str:
-    return green(f"{tokens:,} saved{share}") if tokens > 0 else dim(f"nothing saved, {-tokens:,} more")
+    return (
+        green(f"{tokens:,} saved{share}")
+        if tokens > 0
+        else dim(f"{-tokens:,} more, nothing saved" if tokens else "nothing saved")
+    )
 
 
 def pending_lines(scans: Sequence[ClientScan]) -> Iterator[str]:
@@ -351,7 +355,7 @@ def show_overview(*, as_json: bool) -> int:
     warnings = [one for one in scans if any(server.is_doubled for server in one.servers)]
     for one in warnings:
         names = ", ".join(plain(server.name) for server in one.servers if server.is_doubled)
-        emit(f"{yellow('warning')}  {one.config.program.title} lists {names} beside Ullage, which serves them too")
+        emit(f"{yellow('warning')}  {one.config.program.title} lists {names} although Ullage serves them too")
     emit(f"{bold('Next')}  {_next(scans, warnings)}")
     emit(dim("      ullage --help lists all commands"))
     return 0

@@ -145,7 +145,7 @@ def _tokens(word: str) -> int:
     except (ValueError, OverflowError):
         tokens = 0
     if tokens < 1:
-        raise argparse.ArgumentTypeError(f"`{word}` is no number of tokens: 200000, 200k and 1M are")
+        raise argparse.ArgumentTypeError(f"`{word}` is not a number of tokens such as 200000, 200k or 1M")
     return tokens
 
 
@@ -581,7 +581,7 @@ def _giants(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
             "window.",
             "Ask for less at a time, or let Ullage hold long results and show their beginning."
             if piece.tool is not None
-            else "It is sent again with every call; a file to read in parts would weigh less.",
+            else "It is sent again with every call; a file that is read in parts would take less.",
         )
 
 
@@ -592,8 +592,8 @@ def _again(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
         return
     piece, times, own = several[0]
     yield Advice(
-        f"`{piece.label}` stands there {times} times; the earlier ones weigh {shown_tokens(own)}.",
-        f"Results of calls that were made again weigh {shown_tokens(tokens)} in all; the last of each would do.",
+        f"`{piece.label}` is in the window {times} times; the earlier results take {shown_tokens(own)}.",
+        f"Results of repeated calls take {shown_tokens(tokens)} in all; only the last of each is needed.",
     )
 
 
@@ -613,21 +613,21 @@ def _cache(lost: Sequence[Loss]) -> Iterator[Advice]:
     times, tokens = together(lost, "pause")
     if times:
         yield Advice(
-            f"The prompt cache ran out in {how_many(times, 'pause')}: {shown_tokens(tokens)} tokens were read anew.",
-            "After a long pause a compaction costs nothing more: the cache is gone anyway.",
+            f"The prompt cache expired in {how_many(times, 'pause')}: {shown_tokens(tokens)} tokens were sent again.",
+            "After a long pause a compaction costs nothing extra, because the cache has expired anyway.",
         )
     times, tokens = together(lost, "change")
     if times:
         first = next(loss.call for loss in lost if loss.reason == "change")
         yield Advice(
             f"The prompt cache broke {how_many(times, 'time')} without a pause, first at call {first:,}: "
-            f"{shown_tokens(tokens)} tokens were read anew.",
+            f"{shown_tokens(tokens)} tokens were sent again.",
             "Something early in the prompt changed: tools, the system prompt, or a message that was edited.",
         )
     times, tokens = together(lost, "model")
     if times:
         yield Advice(
-            f"The model changed {how_many(times, 'time')}, and {shown_tokens(tokens)} tokens were read anew.",
+            f"The model changed {how_many(times, 'time')}, and {shown_tokens(tokens)} tokens were sent again.",
             "Change the model right after a compaction, when there is little to read.",
         )
 
@@ -636,8 +636,8 @@ def _thrash(between: Sequence[int]) -> Iterator[Advice]:
     close = [calls for calls in between if calls <= _CLOSE]
     if len(close) > 1:
         yield Advice(
-            f"It was compacted again within {_CLOSE} calls {how_many(len(close), 'time')}.",
-            "What stays after a compaction is too much: the system prompt and the tools, or one giant result.",
+            f"The session was compacted again within {_CLOSE} calls, {how_many(len(close), 'time')}.",
+            "Too much remains after a compaction: the system prompt and the tools, or one giant result.",
         )
 
 

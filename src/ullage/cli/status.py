@@ -73,7 +73,9 @@ def doubled_lines(found: Sequence[tuple[ClientConfig, Behind]]) -> list[str]:
 def _client_lines(config: ClientConfig, behind: Behind) -> list[str]:
     own = [one for one in config.active_servers if not is_ullage(one)]
     state = dim("without Ullage") if behind is None else green("Ullage is installed")
-    lines = [f"{bold(config.program.title)}  {state}; {how_many(len(own), 'server')} of its own"]
+    lines = [
+        f"{bold(config.program.title)}  {state}; {how_many(len(own), 'server') if own else 'no servers'} of its own"
+    ]
     if behind is not None:
         lines += _wrap_names("behind Ullage", [plain(one.name) for one in behind] or ["nothing"])
     for title, scopes in (("its own", ("user", "managed")), ("in this folder", ("local", "project"))):

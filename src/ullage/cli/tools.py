@@ -188,7 +188,7 @@ def _print_servers(seen: _Seen) -> None:
             for line in lines:
                 emit_wrapped(line)
     if any(seen.flags.values()):
-        emit("\nFlagged definitions, which may try to steer the model; read them before you rely on the server:")
+        emit("\nFlagged definitions, which may try to steer the model; read them first:")
         for server, flags in seen.flags.items():
             for flag in flags:
                 emit_wrapped(f"  {server}  {flag_line(flag)}")
@@ -204,23 +204,24 @@ def _sums(seen: _Seen) -> Iterator[str]:
         return
     listed = "every tool is listed directly" if seen.is_direct else _join_tool_names(seen.listed)
     with_it = seen.surface + seen.instructed
+    yield "Tokens of definitions in every request (o200k_base):"
     if not seen.loaded.settings.servers:
-        yield f"{bold(f'{with_it:,}')} tokens of definitions in every request (o200k_base), instructions included:"
-        yield f"{listed}."
+        yield f"  {bold(f'{with_it:,}')}, instructions included: {listed}"
         return
-    yield f"{bold(f'{seen.without:,}')} tokens of definitions in every request without Ullage (o200k_base),"
-    yield f"{bold(f'{with_it:,}')} with it, instructions included: {listed}."
+    width = len(f"{max(seen.without, with_it):,}")
+    yield f"  without Ullage  {bold(f'{seen.without:>{width},}')}"
+    yield f"  with Ullage     {bold(f'{with_it:>{width},}')}, instructions included: {listed}"
 
 
 def _format_hints(seen: _Seen) -> Iterator[str]:
     """Yield hints about servers that are not behind Ullage, and about those paid for twice."""
-    names = ", ".join(seen.others)
+    names = " and ".join(filter(None, (", ".join(seen.others[:-1]), *seen.others[-1:])))
     if seen.is_planned:
-        yield f"\nThese are the servers of {names}; none is behind Ullage yet."
+        yield f"\nThese are the servers of {names}. None is behind Ullage yet."
     elif seen.others:
-        yield f"\nNot counted here: the servers of {names}, which do not use Ullage."
+        yield f"\nNot counted here: the servers of {names}, where Ullage is not installed."
     if seen.others:
-        yield "`ullage scan` counts by program, `ullage install CLIENT` puts Ullage in front."
+        yield "`ullage scan` counts them by program; `ullage install CLIENT` puts Ullage in front."
     for line in seen.doubled:
         yield f"{yellow('warning')}  {line}"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from ullage.app.open_store import DefinitionReport, ServerDefinitions, audit_file, open_definitions, report_all
 from ullage.app.scan_servers import is_file_approved
 from ullage.clients.configs import current_surroundings, read_clients
-from ullage.config import Approval, Approvals, PendingFile, Places, approve_command, review
+from ullage.config import Approval, Approvals, PendingFile, Places, review
 from ullage.config.project_trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
@@ -30,7 +30,8 @@ from .load_settings import (
     pending_lines,
     review_settings,
 )
-from .output import bold, dim, emit, emit_json, plain
+from .output import bold, dim, emit, emit_json, plain, short_path
+from .scan import review_command
 
 __all__ = ["arguments", "run"]
 
@@ -71,7 +72,7 @@ def _is_path(arguments: argparse.Namespace) -> bool:
     is_server = any(one.name == target for one in examine_settings(arguments).settings.servers)
     if is_server and Path(target).exists():
         raise InvalidArguments(
-            f"`{target}` is a server and a file here",
+            f"`{target}` is both a server and a file",
             suggestion=f"write ./{target} for the file, or rename one of them",
         )
     return Path(target).exists()
@@ -84,7 +85,7 @@ def _accept(arguments: argparse.Namespace) -> int:
         raise BadConfiguration("; ".join(issue.sentence() for issue in loaded.errors))
     if arguments.tool is None and all(one.name != arguments.target for one in loaded.settings.servers):
         raise UnknownResource(
-            f"`{arguments.target}` is neither a file here nor a server of the settings",
+            f"`{arguments.target}` is neither a file nor a configured server",
             suggestion="`ullage trust` lists what waits for approval",
             options=tuple(one.name for one in loaded.settings.servers),
         )
@@ -124,7 +125,9 @@ def _list(arguments: argparse.Namespace) -> int:
         for line in pending_lines(one):
             emit(line)
         if not one.faults:
-            emit(f"  approve   {plain(approve_command(one.path))} --hash {one.unit.digest}")
+            # A person can be asked on a terminal; elsewhere the digest takes the place of the answer.
+            given = "" if can_be_asked() else f" --hash {one.unit.digest}"
+            emit(f"  approve   {review_command(str(one.path))}{given}")
         emit()
     for name, report in reports.items():
         for line in (bold(plain(name)), *report_lines(name, report), ""):
@@ -134,7 +137,7 @@ def _list(arguments: argparse.Namespace) -> int:
     waiting = {one.path for one in pending}
     for path, approvals in approved.items():
         if path not in waiting:
-            emit(dim(f"approved {approvals[0].approved[:10]}  {plain(str(path))}"))
+            emit(dim(f"approved {approvals[0].approved[:10]}  {short_path(str(path))}"))
     return 0
 
 

@@ -25,6 +25,8 @@ __all__ = ["arguments", "money", "parse_day", "parse_zone", "report_json", "run"
 
 _PERIODS = {"today": 0, "yesterday": 1, "week": 6, "month": 29}
 _UNNAMED = "(unknown)"
+_NO_TOOL = "(model calls)"
+"""The row of what no server or tool caused."""
 _LESS_IMPORTANT = ("written", "cache read", "errors", "calls")
 """Columns that are left out, in this order, where a table is wider than the terminal."""
 _MOST_UNUSED = 10
@@ -85,7 +87,7 @@ def parse_zone(name: str | None) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise InvalidArguments(
-            f"`{name}` is no time zone", suggestion="write it as in Europe/Berlin, or UTC"
+            f"`{name}` is not a time zone", suggestion="write it like Europe/Berlin, or UTC"
         ) from error
 
 
@@ -116,7 +118,7 @@ def parse_day(word: str, today: date) -> date:
         return date.fromisoformat(word)
     except (ValueError, OverflowError) as error:
         raise InvalidArguments(
-            f"`{word}` is no day", suggestion="write 2026-11-18, 7d, today, yesterday, week or month"
+            f"`{word}` is not a day", suggestion="write 2026-11-18, 7d, today, yesterday, week or month"
         ) from error
 
 
@@ -141,13 +143,10 @@ def money(dollars: Decimal | None) -> str:
 def _print_report(report: Report, advice: Sequence[Advice], unused: Sequence[UnusedTools]) -> None:
     total = report.total
     if not total.spent.calls and not total.requests and not unused:
-        emit("Nothing was recorded in this time, and no session of a known program was found.")
-        emit(dim("Try --since 365d; `ullage status` shows where Ullage is installed."))
+        emit(f"No usage was recorded {_span(report)}.")
+        emit(dim("Try `ullage usage --by month`; `ullage status` shows where Ullage is installed."))
         return
-    first, last = report.since, report.until
-    span = f"since {first}" if first else "all time"
-    if last is not None:
-        span += f" until {last - timedelta(days=1)}"
+    span = _span(report)
     emit(f"{bold('Spent')} {money(total.spent.dollars)}   {bold('Saved')} {_saved_words(total)}   {dim(span)}")
     emit()
     for line in _table(report):
@@ -166,6 +165,11 @@ def _print_report(report: Report, advice: Sequence[Advice], unused: Sequence[Unu
             emit(f"    {green(plain(one.command))}")
 
 
+def _span(report: Report) -> str:
+    span = f"since {report.since}" if report.since else "all time"
+    return span if report.until is None else f"{span} until {report.until - timedelta(days=1)}"
+
+
 def _print_unused(unused: Sequence[UnusedTools]) -> None:
     if not unused:
         return
@@ -173,8 +177,10 @@ def _print_unused(unused: Sequence[UnusedTools]) -> None:
     emit(bold("Never used"))
     for one in unused[:_MOST_UNUSED]:
         worth = "" if not one.dollars else f", {money(one.dollars)} if every request had listed them"
-        which = ", ".join(one.names) if len(one.names) < one.tools else "all of them"
-        said = f"{one.server}: {len(one.names)} of {one.tools} tools, {one.tokens:,} tokens{worth}: {which}"
+        names = ", ".join(one.names)
+        count = f"{len(one.names)} of {one.tools} tools" if len(one.names) < one.tools else f"all {one.tools} tools"
+        which = f": {names}" if len(one.names) < one.tools else ""
+        said = f"{one.server}: {count}, {one.tokens:,} tokens{worth}{which}"
         for line in textwrap.wrap(plain(said), page() - 2, max_lines=2, placeholder=" …"):
             emit(f"  {line}")
 
@@ -191,8 +197,8 @@ def _notes(total: Line) -> Iterator[str]:
     spent, saved = total.spent, total.saved
     if spent.missed:
         # Without a known price there is no difference to name.
-        more = f": {money(spent.missed_dollars)} more than from the cache" if spent.missed_dollars else ""
-        yield f"{short(spent.missed)} tokens were read anew that a prompt cache had held{more}"
+        more = f": {money(spent.missed_dollars)} more than cache reads" if spent.missed_dollars else ""
+        yield f"{short(spent.missed)} tokens that had been cached were sent again{more}"
     if total.requests:
         parts = {
             "definitions": saved.definitions,
@@ -249,7 +255,7 @@ def _fitting(rows: Sequence[tuple[str, ...]], *, left: int) -> list[str]:
 
 
 def _label(line: Line, by: Group) -> str:
-    name = plain(line.key) or _UNNAMED
+    name = plain(line.key) or (_NO_TOOL if by in ("server", "tool") else _UNNAMED)
     if by == "session":
         day = "" if line.last is None else line.last.astimezone().strftime("%m-%d ")
         project = "" if line.project is None else f" {Path(line.project).name}"

@@ -93,7 +93,7 @@ def read(document: Document) -> Conversation:
     lines = branch(main)
     said = _collect_messages(lines)
     draft = _build_draft(said)
-    draft.unread["lines that are no JSON"] = document.broken
+    draft.unread["lines that are not JSON"] = document.broken
     draft.unread["lines of agents of its own"] = sum(record.get("isSidechain") is True for record in records) * (
         len(main) < len(records)
     )

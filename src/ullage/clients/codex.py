@@ -27,7 +27,7 @@ def recognises(document: Document) -> bool:
 
 def read(document: Document) -> Conversation:
     reader = _Reader(document.objects)
-    reader.draft.unread["lines that are no JSON"] = document.broken
+    reader.draft.unread["lines that are not JSON"] = document.broken
     for record in document.objects:
         reader.take(record)
     reader.close()

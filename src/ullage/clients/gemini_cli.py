@@ -28,7 +28,7 @@ def recognises(document: Document) -> bool:
 def read(document: Document) -> Conversation:
     histories = _histories(document.objects)
     draft = Draft()
-    draft.unread["lines that are no JSON"] = document.broken
+    draft.unread["lines that are not JSON"] = document.broken
     for number, history in enumerate(histories):
         contents = list(_contents(history))
         if number:

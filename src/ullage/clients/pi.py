@@ -41,7 +41,7 @@ def read(document: Document) -> Conversation:
     lines = document.objects
     header, path = lines[0], _path(lines)
     draft = Draft()
-    draft.unread["lines that are no JSON"] = document.broken
+    draft.unread["lines that are not JSON"] = document.broken
     draft.unread["lines of other branches"] = len(lines) - 1 - len(path)
     places: dict[int, int] = {}
     answered = {text_at(table_at(line, "message"), "toolCallId") for line in lines}

@@ -87,7 +87,7 @@ def _of_list(values: Sequence[Json], *, broken: int) -> Conversation:
     messages = _messages(values)
     format = detect_messages(messages)  # noqa: A001
     draft = _build_draft(messages, format)
-    draft.unread["lines that are no JSON"] = broken
+    draft.unread["lines that are not JSON"] = broken
     draft.unread["values that are no message"] = len(values) - len(messages)
     return draft.finished(Conversation(program="messages", format=format))
 
@@ -183,7 +183,7 @@ def _read(text: str, name: str, archived: Archived) -> list[Conversation]:
     if recognises_plain(document):
         return read_plain(document)
     raise UnreadableFile(
-        f"`{name}` holds no session and no messages that are known here",
+        f"`{name}` contains no session and no messages in a known format",
         suggestion="name a session's file, a list of messages or a request's body, as JSON or JSONL",
         options=get_args(Program),
     )

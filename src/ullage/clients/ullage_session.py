@@ -93,7 +93,7 @@ def read_own(document: Document, archived: Archived) -> Conversation:
     headers = [one for one in document.objects if one.get("type") == "session"]
     header: JsonObject = headers[0] if headers else {}
     reader = _Reader(_format(header), text_at(header, "model"))
-    reader.draft.unread["lines that are no JSON"] = document.broken
+    reader.draft.unread["lines that are not JSON"] = document.broken
     reader.take(states_of(document.objects, archived))
     # The window that the session used last, if it was recorded.
     lines = document.objects

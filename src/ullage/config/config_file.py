@@ -109,7 +109,7 @@ def refusal(issues: Sequence[Issue]) -> BadConfiguration:
     lines = (f"\n  {issue.sentence()}" for issue in issues)
     return BadConfiguration(
         f"the settings have {len(issues)} errors:{''.join(lines)}",
-        suggestion="mend them all, then start again",
+        suggestion="fix them all, then start again",
         options=tuple(dict.fromkeys(option for issue in issues for option in issue.options)),
     )
 

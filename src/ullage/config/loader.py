@@ -227,7 +227,7 @@ def review(path: Path, environment: Mapping[str, str], directory: Path, *, place
     reading = Reading(environment, directory.absolute(), places or Places.of_user())
     found = reading.review(folder)
     if found is None:
-        why = "; ".join(issue.sentence() for issue in reading.issues) or f"`{path}` is not there"
+        why = "; ".join(issue.sentence() for issue in reading.issues) or f"`{path}` does not exist"
         raise UnreadableFile(
             why, suggestion="name an ullage.toml, an MCP file, or a folder with models.json and policies.json"
         )

@@ -235,7 +235,7 @@ def check_schema(schema: JsonObject) -> None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise InvalidArguments(
-            f"`schema` is no JSON Schema: {error.message[:200]}", suggestion="give a JSON Schema of draft 2020-12"
+            f"`schema` is not a JSON Schema: {error.message[:200]}", suggestion="give a JSON Schema of draft 2020-12"
         ) from error
 
 

@@ -154,7 +154,7 @@ def _before(there: Mapping[str, str], patch: FilePatch) -> str:
         if patch.new in there:
             raise PatchFailed(f"`{patch.new}` is made anew, and is there already")
         if patch.new.startswith(("/", "~")) or ".." in patch.new.split("/"):
-            raise PatchFailed(f"`{patch.new}` lies outside the project")
+            raise PatchFailed(f"`{patch.new}` is outside the project")
     if patch.old is None:
         return ""
     if patch.old not in there:
@@ -238,7 +238,7 @@ def read_suite(text: str) -> Suite:
         raise Unfit("there is no `### PATH` with a fenced block under `## Files`")
     for path, body in files.items():
         if path.startswith(("/", "~")) or ".." in path.split("/"):
-            raise Unfit(f"`{path}` lies outside the project")
+            raise Unfit(f"`{path}` is outside the project")
         if path.endswith(".py"):
             try:
                 ast.parse(body)

@@ -682,7 +682,7 @@ class FileRoots:
             try:
                 content = base64.b64decode(given[2])
             except ValueError as error:
-                raise InvalidArguments("an image is no base64", suggestion="give a path instead") from error
+                raise InvalidArguments("an image is not base64", suggestion="give a path instead") from error
             name = "the image"
         else:
             _, _, content = self._read(name, self.max_image_bytes)
@@ -814,7 +814,7 @@ def _file_roots_content(path: str, root: Path, parts: Parts, most: int) -> bytes
         ) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnreadableFile(f"`{path[:200]}` is no plain file", suggestion="name the files in it one by one")
+            raise UnreadableFile(f"`{path[:200]}` is not a regular file", suggestion="name the files in it one by one")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(most + 1)
     finally:

@@ -230,7 +230,7 @@ def make_sample(path: Path) -> Path:
             Path(name).unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as error:
         raise SourceFailed(
-            f"the sample shop cannot be written: {error}", suggestion="see that its folder can be written to"
+            f"the sample shop cannot be written: {error}", suggestion="check that its folder can be written to"
         ) from error
     return path
 

@@ -85,7 +85,7 @@ class Address:
             case "postgresql" | "postgres":
                 return _server(url.set(drivername="postgresql+psycopg"))
             case other:
-                raise BadConfiguration(f"`{other}` is no database to keep things in", options=_ACCEPTED)
+                raise BadConfiguration(f"`{other}` is not a database that can be used as the store", options=_ACCEPTED)
 
 
 def read_url(where: str, accepted: tuple[str, ...]) -> "URL":

@@ -118,7 +118,7 @@ class _Reader:
             try:
                 value, end = self._decode(piece, 0)
             except ValueError:
-                continue  # it goes on beyond the piece, or is no JSON, which shows further in
+                continue  # it goes on beyond the piece, or is not JSON, which shows further in
             _check_depth(piece, value, depth, self._deepest)
             if _half(piece, 0, end):
                 value = _replace_surrogates(value)

@@ -351,7 +351,7 @@ def read_path(text: str) -> Path:
     while at < len(text):
         match = _STEP.match(text, at)
         if match is None or (match[2] is not None and bool(match[2]) != bool(steps)):
-            raise BadInput(f"`{text[:80]}` is no path", suggestion="write it as in `data.items`")
+            raise BadInput(f"`{text[:80]}` is not a path", suggestion="write it as in `data.items`")
         at = match.end()
         step: str | int = int(match[1]) if match[1] else match[3]
         if match[3] is None and match[1] is None:

@@ -89,7 +89,7 @@ def test_without_its_archive_a_generation_cannot_be_undone_but_later_ones_can(tm
     (archive_of(session) / first.file).unlink()
     with pytest.raises(InvalidArguments):
         session.restore(0)
-    assert session.verify().faults == (f"generation 1 cannot be undone: the archive `{first.file}` is not there",)
+    assert session.verify().faults == (f"generation 1 cannot be undone: the archive `{first.file}` does not exist",)
     assert texts(session.history(full=True))[1:] == ["message 2", "message 4", "message 5", "message 6"]
     session.restore(1)
     assert session.path.read_bytes() == states[1]

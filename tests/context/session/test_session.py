@@ -172,7 +172,7 @@ FOREIGN = {
 def test_a_file_that_is_no_session_is_refused_and_left_as_it_is(tmp_path: Path, data: bytes):
     path = tmp_path / "s.jsonl"
     path.write_bytes(data)
-    with pytest.raises(UnreadableFile, match="is no session of Ullage's"):
+    with pytest.raises(UnreadableFile, match="is not a session of Ullage's"):
         opened(path)
     assert path.read_bytes() == data
     assert list(tmp_path.iterdir()) == [path]

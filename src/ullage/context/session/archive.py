@@ -120,7 +120,7 @@ class Archives:
         """Return what is wrong with an archive; None if it is sound."""
         data = self._bytes(archive.file)
         if data is None:
-            return f"the archive `{archive.file}` is not there"
+            return f"the archive `{archive.file}` does not exist"
         return None if sha256(data).hexdigest() == archive.sha256 else f"the archive `{archive.file}` was changed"
 
     def kept(self) -> Iterator[Kept]:

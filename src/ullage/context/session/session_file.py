@@ -762,7 +762,7 @@ class SessionFile:
         sifted = sift(data)
         if not is_ours((*sifted.lines, *filter(None, [sifted.last]))):
             raise UnreadableFile(
-                f"`{self.path}` is no session of Ullage's and is left as it is", suggestion="give another path"
+                f"`{self.path}` is not a session of Ullage's and is left as it is", suggestion="give another path"
             )
         self._take(sifted.lines, anew=True)
         return sifted, stamp
@@ -811,5 +811,5 @@ def _telling(path: Path) -> Generator[None]:
 def _failed(path: Path, error: OSError) -> StoreFailed:
     reason = error.strerror or type(error).__name__
     return StoreFailed(
-        f"the session `{path}` cannot be read or written: {reason}", suggestion="see to the file and its folder"
+        f"the session `{path}` cannot be read or written: {reason}", suggestion="check the file and its folder"
     )

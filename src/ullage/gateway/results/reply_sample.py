@@ -8,7 +8,7 @@ from ullage.tool import Block, Json, Reply
 __all__ = ["Kind", "Sample", "sample_of"]
 
 Kind = Literal["null", "boolean", "number", "string", "list", "object", "text", "media"]
-"""`text` and `media` are replies that are no JSON."""
+"""`text` and `media` are replies that are not JSON."""
 
 _HEAD = 12_000
 """Characters of a text that are parsed."""
@@ -26,7 +26,7 @@ class Sample:
     is_whole: bool = True
     """Whether `head` is the whole text."""
     kinds: frozenset[Kind] = frozenset()
-    """Of the blocks of a reply that is no JSON."""
+    """Of the blocks of a reply that is not JSON."""
 
 
 def sample_of(reply: Reply) -> Sample | None:

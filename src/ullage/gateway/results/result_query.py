@@ -207,7 +207,7 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
 
 def _fail(path: str) -> NoReturn:
     raise InvalidArguments(
-        f"`{path[:100]}` is no path",
+        f"`{path[:100]}` is not a path",
         suggestion="Write it as in `items[3].name`, `items[*].id` or `..key`; for conditions use `sql` or `grep`.",
         options=("items[3].name", "items[*].id", "items[10:20]", "..key"),
     )
@@ -380,7 +380,7 @@ def at_path(opened: OpenResult, path: str) -> Steps[Document]:
     """
     steps, shape = read_steps(path), _json_of(opened)
     if shape is None:
-        raise InvalidArguments("this result is no JSON", suggestion="Use `offset` or `grep`.")
+        raise InvalidArguments("this result is not JSON", suggestion="Use `offset` or `grep`.")
     if steps == shape.path and shape.kind == "records":
         return _of_shapes(opened, [shape])
     values = yield from _values(opened, shape, steps)
@@ -495,7 +495,7 @@ def _read(text: str) -> Json:
         # Digit by digit, since a float would round.
         return read_pieces(text, _DEEPEST, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
-        raise InvalidArguments("this result is no JSON", suggestion="Use `offset` or `grep`.") from error
+        raise InvalidArguments("this result is not JSON", suggestion="Use `offset` or `grep`.") from error
 
 
 def _missing(opened: OpenResult, shape: Shape, steps: tuple[Step, ...], path: str) -> Json:

@@ -116,7 +116,7 @@ class Received:
     def take(self, frame: Json) -> None:
         """Add a frame; raise `Nonsense` if it does not fit."""
         if not isinstance(frame, dict):
-            raise Nonsense("a frame that is no object")
+            raise Nonsense("a frame that is not an object")
         try:
             self._take(frame)
         except (KeyError, TypeError, ValueError, InvalidOperation) as error:
@@ -302,7 +302,7 @@ def failure(failed: Failed, *, name: str, seconds: float) -> UllageError:
         case "memory":
             return QueryFailed(text, suggestion=_ASK_LESS)
         case _:
-            return QueryFailed(text, suggestion="mend the statement and ask again")
+            return QueryFailed(text, suggestion="correct the statement and try again")
 
 
 def late(seconds: float) -> DeadlinePassed:

@@ -184,7 +184,7 @@ def _after_options(passage: Passage, at: int) -> int:
         if passage.word(at) not in _OPTIONS:
             raise refusal(
                 passage.mark(at) or "EXPLAIN",
-                "is no option of EXPLAIN",
+                "is not an option of EXPLAIN",
                 "Write EXPLAIN SELECT …",
                 tuple(sorted(_OPTIONS)),
             )

@@ -404,7 +404,9 @@ def _option(name: str, value: str | tuple[str, ...]) -> object:
         return value
     if isinstance(value, str) and name in _SWITCHES:
         return value.lower() in _TRUE
-    raise BadConfiguration(f"`{name}` is no option of a MySQL database here", options=tuple(sorted(_TEXTS | _SWITCHES)))
+    raise BadConfiguration(
+        f"`{name}` is not an option of a MySQL database here", options=tuple(sorted(_TEXTS | _SWITCHES))
+    )
 
 
 INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"

@@ -516,7 +516,9 @@ class Peer(Endpoint[Waiting]):
             # methods.
             if not echoed.answer.done():
                 text = f"server `{self.server}` repeats our requests instead of answering them"
-                echoed.answer.set_exception(SourceFailed(text, suggestion="its command starts no MCP server: mend it"))
+                echoed.answer.set_exception(
+                    SourceFailed(text, suggestion="its command starts no MCP server: correct it")
+                )
         else:
             self.questions.asked(number, method, params, self.post)
 

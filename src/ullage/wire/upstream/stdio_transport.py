@@ -457,7 +457,7 @@ def _command(server: Server, environment: Mapping[str, str], secrets: tuple[str,
     if server.directory is not None and not Path(server.directory).is_dir():
         raise SourceFailed(
             f"server `{server.name}` cannot be started: there is no folder `{server.directory}`",
-            suggestion="mend its `cwd` in the settings",
+            suggestion="correct its `cwd` in the settings",
         )
     command = server.command or ""
     path = environment.get("PATH", os.defpath)
