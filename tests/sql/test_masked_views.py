@@ -465,6 +465,14 @@ def test_a_counter_in_a_description_is_masked():
     assert mask_plan("SHOW TABLE STATUS", "mysql", PLANNED, ("people.id",)).apply(("a",), [(1,)]) == ((1,),)
 
 
+def test_a_condition_on_a_counter_is_refused_where_it_is_masked():
+    sql = "SHOW TABLE STATUS WHERE `Auto_increment` > 5"
+    with pytest.raises(Refused, match="auto_increment"):
+        mask_plan(sql, "mysql", PLANNED, ("people.secret",))
+    assert mask_plan(sql, "mysql", PLANNED, ("people.id",)).positions == ()
+    assert mask_plan("SHOW TABLE STATUS WHERE Name = 'people'", "mysql", PLANNED, ("people.secret",)).hides_counters
+
+
 @pytest.mark.parametrize(
     ("dialect", "sql", "is_refused"),
     [

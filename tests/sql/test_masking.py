@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from ullage.errors import Refused
-from ullage.sql import Column, Dialect, Structure, Table
+from ullage.sql import Column, Dialect, Index, Structure, Table
 from ullage.sql.column_masking import MaskPlan, mask_plan
 
 pytestmark = pytest.mark.requirement("S0:sql:read-only")
@@ -19,7 +19,13 @@ def table(name: str, *columns: str, schema: str | None = None) -> Table:
 SHOP = Structure(
     name="shop",
     tables=(
-        table("users", "id", "name", "password", "tags"),
+        replace(
+            table("users", "id", "name", "password", "tags"),
+            indexes=(
+                Index(name="by_password", columns=("name", "lower(password)")),
+                Index(name="by_name", columns=("name",)),
+            ),
+        ),
         table("orders", "id", "user_id", "total"),
         table("logins", "id", "password"),
         table("notes", "id", "body"),
@@ -217,6 +223,8 @@ def test_other_columns_are_asked_as_ever(sql: str):
         "SELECT id FROM users LIMIT (SELECT length(password) FROM users LIMIT 1)",
         "SELECT password INTO x FROM users",
         "SELECT id FROM users TABLESAMPLE BERNOULLI (length(password))",
+        "SELECT id FROM orders TABLESAMPLE BERNOULLI ((SELECT length(password) FROM users LIMIT 1))",
+        "SELECT id FROM users u CROSS JOIN LATERAL (VALUES (1), (2) LIMIT length(u.password)) v",
         "SELECT * FROM (orders o JOIN users u ON u.id = o.user_id) AS j",
         "SELECT * FROM users u JOIN users u ON true",
         'SELECT u.password FROM notes "U", users u',
@@ -355,6 +363,7 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
         ("duckdb", "SELECT * FROM 'users.parquet'"),
         ("mysql", "WITH USERS AS (SELECT 1 AS password) SELECT password FROM users"),
         ("mysql", "SELECT @x := password FROM users"),
+        ("mysql", "SELECT id FROM orders FOR SYSTEM_TIME AS OF (SELECT password FROM users LIMIT 1)"),
         ("mysql", "SELECT id FROM users WHERE MATCH (password) AGAINST ('x')"),
         ("mysql", "SELECT password FROM users PROCEDURE ANALYSE()"),
         (
@@ -370,6 +379,20 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
 def test_what_each_dialect_adds_gives_nothing_away(dialect: Dialect, sql: str):
     with pytest.raises(Refused):
         plan(sql, dialect)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "hint"),
+    [
+        ("sqlite", "INDEXED BY by_{}"),
+        ("mysql", "FORCE INDEX (by_{})"),
+        ("mysql", "USE INDEX FOR ORDER BY (`BY_{}`)"),
+    ],
+)
+def test_rows_may_not_be_put_in_the_order_of_an_index_on_masked_values(dialect: Dialect, hint: str):
+    with pytest.raises(Refused, match=r"(?i)by_password"):
+        plan(f"SELECT id FROM users {hint.format('password')}", dialect)
+    assert plan(f"SELECT password FROM users {hint.format('name')}", dialect).positions == (0,)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,8 @@ _SHAPE = (
     *("this", "expression", "expressions", "with_", "from_", "joins", "laterals", "alias", "hint", "locks"),
     "operation_modifiers",
 )
+_SOURCE_USES = ("sample", "version", "when", "changes")
+"""Parts of a source in FROM that may use columns."""
 _SIDES = ("by_name", "side", "kind", "on")
 """Options of a UNION that match columns other than by position."""
 _PIVOT_USES = ("expressions", "using", "fields", "group", "order", "limit", "offset")
@@ -103,6 +105,22 @@ class Lineage:
 
     tables: Tables
     dialect: Dialect
+    read: set[int] = field(default_factory=set[int])
+    """Ids of the nodes that were analysed."""
+
+    def output(self, tree: exp.Expr) -> Columns:
+        """Return the output columns of a whole statement.
+
+        Raises:
+            Refused: a masked column is used other than by selecting it, or a part of the statement was not analysed.
+        """
+        columns = self.query(tree, {})
+        for node in tree.walk():
+            # Parentheses around a query have nothing of their own.
+            is_reading = isinstance(node, exp.Query | exp.Values | exp.Table | exp.Column)
+            if is_reading and not isinstance(node, exp.Subquery) and id(node) not in self.read:
+                not_understood(node)
+        return columns
 
     def refuse(self, masks: Masks, node: exp.Expr, what: str = "") -> None:
         """Raise `Refused` if there is anything to hide."""
@@ -119,6 +137,7 @@ class Lineage:
 
     def query(self, node: exp.Expr, ctes: Ctes, outer: Scope | None = None) -> Columns:
         """Return the output columns of a query."""
+        self.read.add(id(node))
         ctes = self._with(node, ctes, outer)
         if isinstance(node, exp.Select):
             return self._select(node, ctes, outer)
@@ -128,7 +147,10 @@ class Lineage:
             scope = Scope(outer)
             masks = frozenset[str]().union(*(self.used(row, scope, ctes) for row in node.expressions))
             first = node.expressions[0]
-            return tuple(Output("", masks) for _ in (first.expressions if isinstance(first, exp.Tuple) else (first,)))
+            row = first.expressions if isinstance(first, exp.Tuple) else (first,)
+            columns = tuple(Output("", masks) for _ in row)
+            self._clauses(node, Scope(outer, [Source("", columns)]), ctes, columns)
+            return columns
         if isinstance(node, exp.Pivot | exp.Summarize):
             return self._pivot_query(node, ctes, outer)
         if not isinstance(node, exp.Subquery):
@@ -166,9 +188,11 @@ class Lineage:
         scope.add(Source(name, (*columns, UNCOUNTED)))
         for part in (one for key in _PIVOT_USES for one in _list(node, key)):
             if not is_masked and isinstance(part, exp.Columns) and part.find(exp.Query) is None:
+                self._skip([part])
                 continue
             if self.used(part, scope, ctes):
                 not_understood(node)
+        self._skip(_list(node, "into"))
         if is_masked and group is not None:
             self._numbers(group, columns)
         return (UNCOUNTED,)
@@ -265,9 +289,22 @@ class Lineage:
                 name = fold(pivot.alias or name)
             if any(name and source.name == name for source in scope.sources):
                 not_understood(node)
+            for part in (one for key in _SOURCE_USES for one in _list(node, key)):
+                self._uses(part, scope, ctes)
+            self._skip(_list(node, "partition"))
+            self._check_index_hints(node, ctes)
             scope.add(Source(name, columns, rowid, hidden, key))
         for inner in (*_list(node, "joins"), *_list(node, "laterals")):
             self._add(inner, scope, ctes)
+
+    def _check_index_hints(self, node: exp.Expr, ctes: Ctes) -> None:
+        """Refuse an index that a statement asks for if its order shows how masked values compare."""
+        named = _list(node, "indexed")
+        self.read.update(map(id, named))
+        hinted = [*named, *(one for hint in _list(node, "hints") for one in _list(hint, "expressions"))]
+        if hinted and not (not node.db and fold(node.name) in ctes):
+            for one in hinted:
+                self.refuse(self.tables.index(node.name, node.db, one.name), node, f"the index `{one.name}`")
 
     def _join(self, node: exp.Join, scope: Scope, ctes: Ctes) -> None:
         before, star = len(scope.sources), list(scope.star)
@@ -309,12 +346,14 @@ class Lineage:
     def _columns_of(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
         """Return the columns of one source in FROM."""
         inner = node.this
+        self.read.add(id(node))
         if isinstance(node, exp.Subquery | exp.Values):
             return self.query(node, ctes, scope)
         if isinstance(node, exp.Lateral) and isinstance(inner, exp.Subquery):
             return self.query(inner, ctes, scope)
         if isinstance(node, exp.Table) and isinstance(inner, exp.Identifier):
             return self._table(node, ctes)
+        self.read.update(map(id, _list(node, "rows_from")))
         rows_from = [each.this if isinstance(each, exp.Table) else each for each in _list(node, "rows_from")]
         for function in rows_from or [inner if isinstance(node, exp.Table | exp.Lateral) else node]:
             name = function.name if isinstance(function, exp.Anonymous) else type(function).__name__
@@ -333,6 +372,7 @@ class Lineage:
         return (UNCOUNTED,)
 
     def _table(self, node: exp.Table, ctes: Ctes) -> Columns:
+        self.read.add(id(node))
         named = None if node.db else ctes.get(fold(node.name))
         if named is None:
             columns = self.tables.columns(node.name, node.db, node.catalog)
@@ -377,6 +417,7 @@ class Lineage:
         if isinstance(inner, exp.Star):
             return self._star(inner, scope.sources, scope, ctes)
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
+            self.read.add(id(inner))
             return self._star(inner.this, scope.row(inner.table) or not_understood(inner), scope, ctes)
         chosen = self._select_columns_call(inner, scope, ctes) if isinstance(inner, exp.Columns) else None
         if chosen is not None:
@@ -424,6 +465,7 @@ class Lineage:
     def _star(self, star: exp.Star, sources: list[Source], scope: Scope, ctes: Ctes) -> Columns:
         """Return the columns of `*`, with DuckDB's EXCLUDE, REPLACE and RENAME applied."""
         left_out = {fold(column.name) for column in _list(star, "except_")}
+        self._skip(each for key in ("except_", "rename") for each in _list(star, key))
         listed = scope.star if sources is scope.sources else [one for source in sources for one in source.columns]
         columns = [column for column in listed if column.name not in left_out and not column.is_hidden]
         names = [column.name for column in columns]
@@ -443,8 +485,13 @@ class Lineage:
             scope.add_alias(each.alias, columns[at].masks)
         return tuple(columns)
 
+    def _skip(self, parts: Iterable[exp.Expr]) -> None:
+        """Record that names in some parts of a statement are only names."""
+        self.read.update(id(column) for part in parts for column in part.find_all(exp.Column))
+
     def _meaning(self, node: exp.Column, scope: Scope) -> Masks:
         """Return the masked columns that a name may refer to."""
+        self.read.add(id(node))
         *path, name = (part.name for part in node.parts)
         if not path:
             for source in scope.row(name):
@@ -466,6 +513,7 @@ class Lineage:
         for key in _CLAUSES:
             for clause in _list(node, key):
                 determined = _find_determined_columns(clause, scope) if isinstance(clause, exp.Group) else []
+                self._skip(determined)
                 for one in clause.expressions if determined else [clause]:
                     if one not in determined:
                         self._uses(one, scope, ctes)
@@ -484,6 +532,7 @@ class Lineage:
     def _uses(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         """Refuse an expression that uses anything masked."""
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            self.read.add(id(node))
             for source in scope.row(node.table) or not_understood(node):
                 self.refuse(source.masks, node)
         elif isinstance(node, exp.Column):
@@ -614,6 +663,7 @@ _STORAGE = re.compile(r"\s*PRAGMA\s+(?:\w+\s*\.\s*)?storage_info\b(?P<table>.*)"
 _QUERY = re.compile(r"\b(?:SELECT|WITH|FROM|TABLE|VALUES)\b", re.IGNORECASE)
 
 _CONDITION = re.compile(r"\bWHERE\b", re.IGNORECASE)
+_COUNTER_CONDITION = re.compile(r"\bWHERE\b.*\bauto_increment\b", re.IGNORECASE | re.DOTALL)
 _COUNTER = re.compile(r"\bAUTO_INCREMENT=\d+")
 _COUNTER_FUNCTION = "pg_sequence_last_value"
 
@@ -705,7 +755,13 @@ class MaskPolicy:
             return MaskPlan()
         if asked and not _QUERY.search(_asked_of(sql, asked, self.dialect)):
             _check_pragma(sql, self.tables)
-            return MaskPlan(hides_counters=self.dialect == "mysql" and self.tables.has_masked_counter)
+            hides_counters = self.dialect == "mysql" and self.tables.has_masked_counter
+            if hides_counters and _COUNTER_CONDITION.search(sql):
+                raise Refused(
+                    "columns of this database are masked, and a condition on `auto_increment` would reveal values",
+                    suggestion="leave the condition out, or name the tables with LIKE",
+                )
+            return MaskPlan(hides_counters=hides_counters)
         query = sql if asked is None else _without_options(sql, asked.end())
         tree = _parse(query, self.dialect)
         if asked is not None:
@@ -713,7 +769,7 @@ class MaskPolicy:
         if not isinstance(tree, exp.Query | exp.Values | exp.Pivot | exp.Summarize):
             not_understood(tree)
         lineage = Lineage(self.tables, self.dialect)
-        columns = lineage.query(tree, {}) if _is_touched(tree, lineage.tables) else ()
+        columns = lineage.output(tree) if _is_touched(tree, lineage.tables) else ()
         if asked or not any(column.masks for column in columns):
             return MaskPlan()
         if UNCOUNTED in columns:
@@ -767,7 +823,7 @@ class _Views:
             return None
         try:
             judge(view.definition, self.dialect, functions=self.functions, allowed=self.allowed)
-            columns = ViewLineage(tables, self.dialect).query(_parse(view.definition, self.dialect), {})
+            columns = ViewLineage(tables, self.dialect).output(_parse(view.definition, self.dialect))
         except (Refused, RecursionError):
             return None
         if UNCOUNTED in columns:

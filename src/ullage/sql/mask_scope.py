@@ -200,6 +200,19 @@ class Tables:
         told = (one.masks for one in self.of(table) if table.module is not None or one.name in keys)
         return frozenset[str]().union(*told)
 
+    def index(self, name: str, schema: str, index: str) -> frozenset[str]:
+        """Return the masked columns by which an index orders the rows of a table; MySQL's `PRIMARY` is the key."""
+        table = self.find(name, schema)
+        if table is None:
+            return frozenset()
+        ordered = [one.columns for one in table.indexes if fold(one.name) == fold(index)]
+        if fold(index) == "primary":
+            ordered.append(table.primary_key)
+        words = {
+            word for columns in ordered for column in columns for word in (fold(column), *_WORD.findall(fold(column)))
+        }
+        return frozenset[str]().union(*(one.masks for one in self.of(table) if one.name in words))
+
     def _of_view(self, table: Table) -> list[frozenset[str]]:
         if id(table) in self._pending:
             derived = None
