@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from delegate.streams import ANSWERS, Scripted, provider
 from ullage.delegate.attempt import attempt, remove_quotations
 from ullage.delegate.model_call import Event, FailureKind, Outgoing, ProviderFailed, TextDelta
+from ullage.delegate.providers.answer_stream import fail_in_band, failed_with
 from ullage.messages import Message, Text, ToolResult
 from ullage.models import Usage
 
@@ -170,6 +171,41 @@ async def test_a_provider_that_cannot_be_reached_says_so_without_its_address(err
 )  # fmt: skip
 async def test_a_status_says_what_went_wrong(status: int, body: object, kind: FailureKind):
     assert (await failure(Scripted([httpx2.Response(status, json=body)]))).kind == kind
+
+
+TOO_LONG = (
+    "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 290123 tokens.",
+    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length",
+    "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens",
+    "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+    "`inputs` must have less than 4096 tokens. Given: 5000",
+    "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]",
+    "Invalid request: Your request exceeded model token limit: 8192",
+    "Prompt exceeds max length",
+    "prompt token count of 130000 exceeds the limit of 128000",
+    "Input Tokens Exceeded: Number of input tokens exceeds maximum length.",
+    "Total tokens of image and text exceed max message tokens",
+    "max_prompt_tokens exceeded",
+)
+OTHERWISE_WRONG = (
+    "max_tokens is too large: 100000. This model supports at most 16384 completion tokens.",
+    "max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-5",
+    "Image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes",
+    "Invalid 'tools[0].function.name': string does not match pattern.",
+    "Unknown parameter: 'max_length'.",
+)
+
+
+@pytest.mark.requirement("S4:retry")
+@pytest.mark.parametrize("message", [*TOO_LONG, *OTHERWISE_WRONG])
+def test_a_prompt_that_is_too_long_is_recognised_in_each_provider_s_words(message: str):
+    kind = "context_length" if message in TOO_LONG else "bad_request"
+    error = {"message": message, "type": "invalid_request_error"}
+    assert failed_with(400, {"error": error}, None).kind == kind
+    with pytest.raises(ProviderFailed) as failed:
+        fail_in_band(error)
+    assert failed.value.kind == kind
 
 
 def anthropics(message: str, type: str = "invalid_request_error", **details: str) -> object:  # noqa: A002

@@ -136,10 +136,16 @@ def broken_off(reason: str) -> ProviderFailed:
 
 
 _TOO_LONG = re.compile(
-    r"context[ _-]?(?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens"
-    r"|input token count|exceeds? the (?:available|maximum|model)|input is too long|reduce the length|string too long",
+    r"context[ _-]?(?:length|window|size|limit)|maximum (?:context|(?:prompt|model|input) length)"
+    r"|(?:prompt|inputs?|request|messages?) (?:is|are|was)? ?too (?:long|large)|string too long|reduce the length"
+    r"|too many (?:input |prompt )?tokens|range of input length|longer than the (?:model|maximum)"
+    r"|(?:input|prompt|requested)[ _]tokens?(?: count)?\b[^.]{0,40}exceed|input token count"
+    r"|(?:prompt|inputs?|request|messages?|text)\b[^.]{0,40} exceed(?:s|ed)? (?:(?:the|model|max(?:imum)?) )*"
+    r"(?:(?:number of |message )?tokens|token limit|length)"
+    r"|\binputs?\b[^.]{0,40}must (?:be <=|have less than)|exceeds? the (?:available|maximum|model)",
     re.IGNORECASE,
 )
+"""Wordings of providers and servers for a prompt that is too long."""
 _NOTHING_LEFT = re.compile(
     r"your credit balance is too low|you have reached your specified .*usage limits", re.IGNORECASE | re.DOTALL
 )
