@@ -51,7 +51,7 @@ _COMPUTED = (
 )
 """An arithmetic operator between two operands, as opposed to a dash, a list's mark or a hyphen within a word."""
 _TOKEN = re.compile(
-    rf"{_COMPARED}|{_COMPUTED}|[$€£¥₹%°]|\d+(?:[/:]\d+)+|(?<!\w)[^\W\d_](?:/[^\W\d_])+(?!\w)|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
+    rf"{_COMPARED}|&&|\|\||(?<!\w)!(?=\w)|{_COMPUTED}|[$€£¥₹%°]|\d+(?:[/:]\d+)+|(?<!\w)[^\W\d_](?:/[^\W\d_])+(?!\w)|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
 )
 
 _SMALL_TEXT = """
@@ -69,7 +69,7 @@ _LETTERS = frozenset(word for word in _SMALL if len(word) == 1 and word.isascii(
 _NEGATIONS_TEXT = """
 not no never none neither nor nothing nobody nowhere without cannot n't hardly scarcely barely false incorrect wrong
 não nunca jamais nenhum nem sem ni sin ningún nada ne pas aucun sans nicht kein keine keinen nie niemals ohne non mai
-nessun senza niet geen nooit zonder 不 没 沒 无 無
+nessun senza niet geen nooit zonder 不 没 沒 无 無 ! не нет ни никто ничего никогда нельзя без ingen inte ikke aldrig
 """
 _NEGATIONS = frozenset(_NEGATIONS_TEXT.split())
 _NEGATED = re.compile("ない|ません|않|아니|없")
@@ -77,10 +77,15 @@ _NEGATED = re.compile("ない|ません|않|아니|없")
 _RELATIONS_TEXT = """
 than before after above below over under around against beats exceeds inside outside from to into towards more less
 causes precedes follows implies entails requires contains includes extends inherits imports calls
-que als dan plus moins mehr weniger 比 より から 到
+then on in sur auf sobre que als dan plus moins mehr weniger luego después puis ensuite dann danach depois poi
+чем 比 より から 到
 """
-_RELATIONS = frozenset(_RELATIONS_TEXT.split())
+_RELATIONS = frozenset(_RELATIONS_TEXT.split()) | _NEGATIONS
 """Words whose two sides are not interchangeable."""
+_PLACING_TEXT = "in on at during im am auf bei seit an en à au aux dans em no na nos nas nel nella durante"
+_PLACING = frozenset(_PLACING_TEXT.split())
+"""Prepositions of time and place, whose noun may stand anywhere in a sentence."""
+_ARTICLES = frozenset("the a an der die das den dem la le les el los las o os il lo".split())  # noqa: SIM905
 _RELATIONS_OF_TEXT = """
 north south east west northeast northwest southeast southwest left right ahead parent child father mother ancestor
 descendant subset superset part
@@ -90,6 +95,7 @@ _RELATIONS_OF = frozenset(_RELATIONS_OF_TEXT.split())
 _ALTERNATIVES_TEXT = """
 on off; up down; before after; above below; over under; inside outside; all some; always sometimes; and or
 am pm; in out; only everyone everybody
+mais menos; more less fewer; && ||
 january february march april may june july august september october november december
 """
 _ALTERNATIVES = tuple(frozenset(line.split()) for line in re.split(r"[;\n]", _ALTERNATIVES_TEXT.strip()))
@@ -103,6 +109,7 @@ _DIGITS = {word: str(number) for number, word in enumerate(_DIGITS_TEXT.split())
 _IRREGULAR_TEXT = """
 wrote write written write won win made make built build began begin begun begin became become took take taken take
 gave give given give went go gone go came come saw see seen see said say told tell found find got get held hold
+used use uses use using use
 kept keep led lead left leave lost lose met meet paid pay ran run sold sell bought buy spoke speak spoken speak
 taught teach thought think knew know known know grew grow grown grow fell fall fallen fall broke break broken break
 chose choose chosen choose drew draw drawn draw rose rise risen rise sent send spent spend stood stand bit bite
@@ -127,6 +134,9 @@ _FULL_HOUR = re.compile(r"(?<=\d):00(?=\s?[ap]\.?m\b)", re.IGNORECASE)
 _MINUS = re.compile(r"(?<![\w)] )\b(?:minus|negative|moins|menos)\s+(?=\d)", re.IGNORECASE)
 _RATIO = re.compile(r"(?<!\w)(\d+(?:[.,]\d+)*)\s+(?:out\s+)?of\s+(\d+(?:[.,]\d+)*)")
 _INITIALS = re.compile(r"((?:\b[A-Z]\.\s?)+)([A-Z]\w+)")
+_NUMERAL = re.compile(r"\b([A-Z]\w+) (I{1,3}|I?V|VI{1,3}|I?X|XI{1,3}|XI?V|XVI{0,3})\b(?!\.\w)")
+"""A Roman numeral after a name, as in `World War I` or `Henry VIII`."""
+_LISTING = frozenset("and or & y e o u et ou und oder en of".split())  # noqa: SIM905
 _CONTRASTS = frozenset("but though although however mas pero mais aber ma maar".split())  # noqa: SIM905
 _SPELLINGS = (
     (re.compile(r"(?<=\w{2})our(?=s?$|ed$|ing$|ful$|ite$|able$)"), "or"),
@@ -191,33 +201,57 @@ class _Answer:
 
     @cached_property
     def content(self) -> frozenset[str]:
-        return frozenset(
-            _stem(word) for word in self.tokens if word.lower() not in _SMALL and word.lower() not in _NEGATIONS
-        )
+        return frozenset(_stem(word) for word in self.tokens if self._has_content(word))
 
     @cached_property
     def names(self) -> list[str]:
         """Capitalised words in order, except function words, negations and numerals."""
-        capitals = [word for word in self.tokens if word[:1].isupper() and word.lower() not in _SMALL | _NEGATIONS]
+        capitals = [word for word in self.tokens if word[:1].isupper() and self._has_content(word)]
         return [_stem(word) for word in capitals if word.lower() not in _DIGITS]
+
+    def _has_content(self, word: str) -> bool:
+        """Return whether a word is neither a function word nor a negation; `MIT` is a name, `mit` is not."""
+        if word.lower() in _NEGATIONS:
+            return False
+        is_acronym = len(word) > 1 and word.isupper() and word != "AM" and not self.text.isupper()
+        return is_acronym or word.lower() not in _SMALL
+
+    @cached_property
+    def is_list(self) -> bool:
+        """Whether the answer only lists things, in an order that means nothing."""
+        has_mark = "," in self.text or any(word.lower() in _LISTING for word in self.tokens)
+        return has_mark and all(word.lower() in _LISTING or _stem(word) in self.content for word in self.tokens)
 
     @cached_property
     def is_unspaced(self) -> bool:
         return re.search(f"[{_CJK}]", self.text) is not None
 
     @cached_property
-    def sides(self) -> dict[str, str]:
-        """The word after each word whose two sides are not interchangeable."""
-        found, waiting = dict[str, str](), list[str]()
+    def actors(self) -> list[str]:
+        """Names in order, except those of times and places, such as `Jahr` in `im Jahr 1989`."""
+        found, last = list[str](), ""
+        for word in self.tokens:
+            if word[:1].isupper() and _stem(word) in self.names and last not in _PLACING:
+                found.append(_stem(word))
+            last = last if word.lower() in _ARTICLES else word.lower()
+        return found
+
+    @cached_property
+    def sides(self) -> dict[str, frozenset[str]]:
+        """The words after each word whose two sides are not interchangeable, or before it if none follows."""
+        found, waiting, last = dict[str, frozenset[str]](), list[str](), ""
         often = Counter(_stem(word) for word in self.tokens)
         for word, after in zip(self.tokens, [*self.tokens[1:], ""], strict=False):
             small, stem = word.lower(), _stem(word)
             if small in _RELATIONS or (small in _RELATIONS_OF and after == "of"):
                 waiting.append(small)
             elif stem in self.content and often[stem] == 1:  # `option` is on both sides of `option A … option B`
-                found |= dict.fromkeys(waiting, stem)
+                is_date = stem[0].isdigit() or stem in _MONTHS
+                meant = [one for one in waiting if not (is_date and one in _PLACING)]
+                found |= {one: found.get(one, frozenset[str]()) | {stem} for one in meant}
                 waiting.clear()
-        return found
+                last = stem
+        return found | {one: frozenset({last}) for one in waiting if one in _NEGATIONS and last}
 
     @cached_property
     def beside_numbers(self) -> list[dict[str, list[str]]]:
@@ -240,6 +274,11 @@ class _Answer:
     def initials(self) -> dict[str, str]:
         """The initials before each family name."""
         return {name: "".join(letters.split()) for letters, name in _INITIALS.findall(self.text)}
+
+    @cached_property
+    def numerals(self) -> dict[str, str]:
+        """The Roman numeral after each name."""
+        return dict(_NUMERAL.findall(self.text))
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -322,8 +361,9 @@ def _names_others_first(one: _Answer, other: _Answer) -> bool:
 
 
 def _has_other_initials(one: _Answer, other: _Answer) -> bool:
-    """Return whether a family name has different initials."""
-    return any(one.initials[name] != other.initials[name] for name in one.initials.keys() & other.initials.keys())
+    """Return whether a family name has different initials, or a name another Roman numeral."""
+    pairs = ((one.initials, other.initials), (one.numerals, other.numerals))
+    return any(left[name] != right[name] for left, right in pairs for name in left.keys() & right.keys())
 
 
 def _differ(one: Sequence[object], other: Sequence[object]) -> bool:
@@ -360,8 +400,10 @@ def _is_turned_round(one: _Answer, other: _Answer) -> bool:
         return True
     if _has_copula(one) or _has_copula(other):
         return False
+    if one.is_list and other.is_list:
+        return False
     if len(one.names) > 1 and sorted(one.names) == sorted(other.names):
-        return one.names != other.names
+        return sorted(one.actors) == sorted(other.actors) and one.actors != other.actors
     return len(one.content) >= 3 and _order(one) == _order(other)[::-1]
 
 
@@ -381,7 +423,7 @@ def _is_label(letter: str, before: str, after: str) -> bool:
         return True
     is_subject = re.match(rf"\s+(?:{'|'.join(_COPULAS_TEXT.split())}|and|or|has|does)\b", after) is not None
     if not before.strip():
-        return is_subject or re.search(r"(?<![\w.'])[B-HJ-Zb-hj-z](?![\w.'])", after) is not None
+        return is_subject or re.search(r"(?<![\w.'])(?:[B-HJ-Z]|[b-cf-hjkmnp-xz])(?![\w.'])", after) is not None
     return letter.isupper() and (is_subject or before.rstrip()[-1:] not in _ENDS)
 
 
