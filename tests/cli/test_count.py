@@ -32,8 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_is_counted_for_several_models_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4-turbo"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-               gpt-4         window 8,192  gpt-4-turbo         window 128,000
-notes/one.txt      4  exact         <0.1%            4  exact           <0.1%
+               gpt-4         of 8,192  gpt-4-turbo         of 128,000
+notes/one.txt      4  exact     <0.1%            4  exact       <0.1%
 gpt-4 retired 2026-10-23, use gpt-5.6-sol
 gpt-4: 0.00012 USD as input, at 30 USD per million tokens
 gpt-4-turbo retired 2026-10-23, use gpt-5.6-sol
@@ -45,12 +45,12 @@ gpt-4-turbo: 0.000040 USD as input, at 10 USD per million tokens
 def test_a_folder_is_a_tree_with_totals(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes", "-m", "gpt-4-turbo"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-              gpt-4-turbo         window 128,000
-notes/                 25  exact           <0.1%
-  deep/                11  exact           <0.1%
-    three.py           11  exact           <0.1%
-  one.txt               4  exact           <0.1%
-  two.md               10  exact           <0.1%
+              gpt-4-turbo         of 128,000
+notes/                 25  exact       <0.1%
+  deep/                11  exact       <0.1%
+    three.py           11  exact       <0.1%
+  one.txt               4  exact       <0.1%
+  two.md               10  exact       <0.1%
 gpt-4-turbo retired 2026-10-23, use gpt-5.6-sol
 gpt-4-turbo: 0.00025 USD as input, at 10 USD per million tokens
 not counted, because it cannot be opened or is not text: notes/picture.png
@@ -169,11 +169,11 @@ def test_a_name_neither_steers_the_terminal_nor_moves_its_figures(folder: Path, 
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9
     assert lines[2:7] == [
-        "  new\\nline.txt        1  exact         <0.1%",
-        "  plain.txt            1  exact         <0.1%",
-        "  red\\x1b[31m.txt      1  exact         <0.1%",
-        "  日本語.txt           1  exact         <0.1%",
-        "  \\udcff.txt           1  exact         <0.1%",
+        "  new\\nline.txt        1  exact     <0.1%",
+        "  plain.txt            1  exact     <0.1%",
+        "  red\\x1b[31m.txt      1  exact     <0.1%",
+        "  日本語.txt           1  exact     <0.1%",
+        "  \\udcff.txt           1  exact     <0.1%",
     ]
     assert main(["count", "no\x1b[31m"]) == 2
     assert "\x1b" not in capsys.readouterr().err

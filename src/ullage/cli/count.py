@@ -266,7 +266,7 @@ def _sureness(count: Count) -> str:
 
 
 def _window(match: Match) -> str:
-    return f"window {match.card.window:,}" if match.card.window else ""
+    return f"of {match.card.window:,}" if match.card.window else ""
 
 
 def _share(count: Count, match: Match) -> str:
