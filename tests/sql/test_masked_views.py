@@ -418,6 +418,9 @@ PLANNED = Structure(
         "SELECT max(last_value) FROM pg_sequences",
         "SELECT pg_sequence_last_value('people_secret_seq'::regclass)",
         "SELECT auto_increment + 1 FROM information_schema.tables",
+        "SELECT pid FROM pg_stat_activity WHERE query LIKE '%x%'",
+        "SELECT * FROM pg_stat_activity",
+        "SELECT a::text FROM pg_stat_activity a",
     ],
 )
 def test_no_name_of_a_with_query_opens_a_table_of_the_server(sql: str):
@@ -435,6 +438,11 @@ def test_no_name_of_a_with_query_opens_a_table_of_the_server(sql: str):
         "SELECT attname FROM pg_attribute",
         "SELECT sequencename FROM pg_sequences",
         "SELECT table_name FROM information_schema.tables",
+        "SELECT pid, state, wait_event FROM pg_stat_activity",
+        "SELECT locktype, mode FROM pg_locks",
+        "SELECT datname, xact_commit FROM pg_stat_database",
+        "SELECT name FROM pg_available_extensions",
+        "SELECT grantee FROM information_schema.table_privileges",
     ],
 )
 def test_with_queries_of_any_name_are_answered(sql: str):

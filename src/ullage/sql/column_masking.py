@@ -92,8 +92,8 @@ _ROWS_OF = frozenset(
     string_split repeat repeat_row pragma_collation_list pragma_compile_options pragma_database_list
     pragma_foreign_key_list pragma_function_list pragma_index_info pragma_index_list pragma_index_xinfo
     pragma_module_list pragma_pragma_list pragma_table_info pragma_table_list pragma_table_xinfo pragma_version
-    duckdb_columns duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_schemas duckdb_settings
-    duckdb_tables duckdb_types duckdb_views
+    duckdb_columns duckdb_constraints duckdb_databases duckdb_dependencies duckdb_extensions duckdb_functions
+    duckdb_indexes duckdb_keywords duckdb_memory duckdb_schemas duckdb_settings duckdb_tables duckdb_types duckdb_views
     """.split()  # noqa: SIM905
 )
 """Functions in FROM that read only their arguments, or only metadata."""

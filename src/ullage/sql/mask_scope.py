@@ -48,15 +48,27 @@ _DESCRIBING = frozenset(
     information_schema.table_constraints information_schema.key_column_usage information_schema.statistics
     information_schema.referential_constraints information_schema.constraint_column_usage information_schema.routines
     information_schema.parameters information_schema.triggers information_schema.check_constraints
+    information_schema.column_privileges information_schema.table_privileges information_schema.role_table_grants
+    information_schema.schema_privileges information_schema.user_privileges information_schema.applicable_roles
+    information_schema.enabled_roles information_schema.sequences information_schema.domains
+    information_schema.element_types information_schema.view_table_usage information_schema.view_column_usage
+    information_schema.constraint_table_usage information_schema.engines information_schema.plugins
+    information_schema.character_sets information_schema.collations information_schema.keywords
+    information_schema.partitions information_schema.events information_schema.global_status
+    information_schema.session_status
     sqlite_master sqlite_schema sqlite_sequence sqlite_stat1
-    pg_attribute pg_class pg_constraint pg_database pg_description pg_enum pg_extension pg_index pg_indexes pg_inherits
-    pg_matviews pg_namespace pg_proc pg_roles pg_sequences pg_settings pg_stat_user_indexes pg_stat_user_tables
-    pg_tables pg_trigger pg_type pg_views
+    pg_am pg_attrdef pg_attribute pg_auth_members pg_available_extension_versions pg_available_extensions pg_cast
+    pg_class pg_collation pg_constraint pg_database pg_depend pg_description pg_enum pg_extension pg_index pg_indexes
+    pg_inherits pg_language pg_locks pg_matviews pg_namespace pg_operator pg_partitioned_table pg_policies pg_proc
+    pg_roles pg_rules pg_sequence pg_sequences pg_settings pg_stat_activity pg_stat_all_indexes pg_stat_all_tables
+    pg_stat_bgwriter pg_stat_database pg_stat_user_functions pg_stat_user_indexes pg_stat_user_tables pg_stat_wal
+    pg_statio_all_indexes pg_statio_all_tables pg_statio_user_indexes pg_statio_user_tables pg_statistic_ext pg_tables
+    pg_tablespace pg_timezone_abbrevs pg_timezone_names pg_trigger pg_ts_config pg_type pg_user pg_views
     """.split()  # noqa: SIM905
 )
 """Tables that only describe others. Statistics, which contain sample values, and lists of running statements are
-excluded."""
-_VALUES = {"pg_attribute": "attmissingval"}
+excluded, apart from the columns of `_VALUES`."""
+_VALUES = {"pg_attribute": "attmissingval", "pg_stat_activity": "query"}
 """Columns of these tables that contain values of other tables."""
 _COUNTERS = {"pg_sequences": "last_value", "sqlite_sequence": "seq", "information_schema.tables": "auto_increment"}
 """Columns of tables that only describe others which contain the last value of a counter."""

@@ -175,7 +175,7 @@ async def test_a_worker_that_ended_at_rest_is_not_missed(sqlite: EmbeddedEngine)
 
 @pytest.mark.anyio
 async def test_a_worker_nobody_asks_ends_by_itself_and_the_next_question_gets_another(sqlite_file: Path):
-    hello = {"kind": "sqlite", "path": str(sqlite_file), "uri": sqlite_file.as_uri()}
+    hello = {"kind": "sqlite", "path": str(sqlite_file), "uri": sqlite_file.as_uri(), "within": None}
     workers = Workers(hello, name="shop.db", limits=Limits(), idle=0.05)
     ask = frame_message({"do": "ask", "sql": "SELECT 1", "rows": 1, "cell": 9, "bytes": 99, "seconds": 30})
     assert (await workers.ask(lambda _: (ask,), 30)).rows == [(1,)]

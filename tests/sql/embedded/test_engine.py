@@ -72,7 +72,10 @@ async def test_duckdbs_values_travel_whole(duck: EmbeddedEngine):
         "'00000000-0000-0000-0000-000000000001'::UUID": "00000000-0000-0000-0000-000000000001",
         "INTERVAL 36 HOUR": "36:00:00",
         "[1, NULL]": [1, None],
-        "{'a': 1, 'b': [1.5::DECIMAL(5, 2)], 'c': 'x'::BLOB}": {"a": 1, "b": ["1.50"], "c": "0x78"},
+        "{'a': 1, 'b': [1.5::DECIMAL(5, 2)], 'c': 'x'::BLOB}": {"a": 1, "b": [Decimal("1.50")], "c": "0x78"},
+        "[{'json': 1.50::DECIMAL(5, 2), 'decimal': 'x', 'marked': {'a': 1}}]": [
+            {"json": Decimal("1.50"), "decimal": "x", "marked": {"a": 1}}
+        ],
         "MAP {'k': DATE '2026-01-02'}": {"k": "2026-01-02"},
         "'a'::ENUM('a', 'b')": "a",
         "true": True,
@@ -98,7 +101,7 @@ async def test_sqlites_values_travel_whole(sqlite: EmbeddedEngine):
 
 def told_inside(say: Say, path: Path, kind: str) -> Structure:
     """The same, by a worker inside this process."""
-    replies = say({"kind": kind, "path": str(path), "uri": path.as_uri()}, {"do": "structure"})
+    replies = say({"kind": kind, "path": str(path), "uri": path.as_uri(), "within": None}, {"do": "structure"})
     return read_structure(replies[0]["value"], name=path.name)
 
 

@@ -25,7 +25,7 @@ Say = Callable[..., list[dict[str, Any]]]
 
 
 def hello(path: Path, kind: str = "sqlite") -> dict[str, Any]:
-    return {"kind": kind, "path": str(path), "uri": path.as_uri(), "packages": str(path.parent)}
+    return {"kind": kind, "path": str(path), "uri": path.as_uri(), "within": None, "packages": str(path.parent)}
 
 
 def ask(sql: str, **more: object) -> dict[str, Any]:
@@ -47,7 +47,9 @@ def ask(sql: str, **more: object) -> dict[str, Any]:
         (b"abcd", 8, ("0x616263", True)),
         (datetime(2026, 1, 2, 3, 4), 99, ("2026-01-02 03:04:00", False)),  # noqa: DTZ001 - as an engine gives it
         (timedelta(hours=36), 99, ("1 day, 12:00:00", False)),
-        ([1, (b"a", Decimal("1.5"))], 99, ([1, ["0x61", "1.5"]], False)),
+        ([1, (b"a", Decimal("1.5"))], 99, ({"marked": [1, ["0x61", {"decimal": "1.5"}]]}, False)),
+        ({"a": [Decimal("1.50")]}, 99, ({"marked": {"json": {"a": [{"decimal": "1.50"}]}}}, False)),
+        ([Decimal("NaN"), 1], 99, (["NaN", 1], False)),
         ({1: float("inf")}, 99, ({"json": {"1": "Infinity"}}, False)),
         ({"key": "value"}, 8, ('{"key": ', True)),
     ],

@@ -160,7 +160,22 @@ def _cell(value: Json) -> Cell:
     """Return a cell; an object is always a mark, of a decimal or of an object before transfer."""
     if not isinstance(value, dict):
         return value
+    if "marked" in value:
+        return _unmarked(value["marked"])
     return Decimal(str(value["decimal"])) if "decimal" in value else value["json"]
+
+
+def _unmarked(value: Json) -> Json:
+    """Return a value whose decimals and objects are all marked."""
+    if isinstance(value, list):
+        return [_unmarked(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    if "decimal" in value:
+        # Readers of cells write out every digit of a decimal, also within a list or object.
+        return cast("Json", Decimal(str(value["decimal"])))
+    inside = value["json"]
+    return {key: _unmarked(inner) for key, inner in inside.items()} if isinstance(inside, dict) else inside
 
 
 _PROGRAM = Path(__file__).parent / "worker" / "__main__.py"

@@ -8,7 +8,7 @@ and sent in frames, so that neither side buffers more than one frame beyond the 
 
 `travelling` converts values to JSON. What JSON lacks becomes text: dates and times in ISO 8601 with a blank between the
 two, bytes as `0x…`, infinities by name. A decimal is marked, because a float would round it, and so is an object,
-because a mark is an object too. Inside lists and objects a decimal is text.
+because a mark is an object too. In a list or object that contains a decimal, every decimal and object is marked.
 
 A `PlainFile` opens a connection of its own for each request, and only if the file exists. Each engine defines its
 connections and their locks.
@@ -108,11 +108,25 @@ def travelling(value: object, most: int) -> tuple[Travelling, bool]:
     if isinstance(plain, str):
         return cut(plain, most)
     if isinstance(plain, (list, dict)):
-        text = json.dumps(plain, ensure_ascii=False)
+        decimals = list[Decimal]()
+        text = json.dumps(plain, ensure_ascii=False, default=lambda inner: decimals.append(inner) or str(inner))
         if len(text) > most:
             return text[:most], True
+        if decimals:
+            return {"marked": _marked(plain)}, False
         return (plain if isinstance(plain, list) else {"json": plain}), False
     return plain, False
+
+
+def _marked(value: object) -> Travelling:
+    """Return a value whose decimals and objects are marked, at every depth."""
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, dict):
+        return {"json": {key: _marked(inner) for key, inner in cast("dict[str, object]", value).items()}}
+    if isinstance(value, list):
+        return [_marked(inner) for inner in cast("list[object]", value)]
+    return cast("Travelling", value)
 
 
 def cut(text: str, most: int) -> tuple[str, bool]:
@@ -120,8 +134,11 @@ def cut(text: str, most: int) -> tuple[str, bool]:
 
 
 def _plain(value: object) -> Travelling:
+    """Return a value in JSON; finite decimals stay what they are."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
+    if isinstance(value, Decimal) and value.is_finite():
+        return cast("Travelling", value)
     if isinstance(value, float):
         return value if math.isfinite(value) else _name_special_float(value)
     if isinstance(value, (date, datetime_time)):
