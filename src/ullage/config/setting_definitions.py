@@ -282,21 +282,21 @@ _TIMING = (
     Key(
         name="connect_timeout",
         kind=SECONDS,
-        means="Seconds in which it must be reached.",
+        means="Seconds within which a connection must be made.",
         default="3",
         field="connect",
     ),
     Key(
         name="first_byte_timeout",
         kind=SECONDS,
-        means="Seconds until its answer must have begun; where not set, five times as many for models that reason.",
+        means="Seconds until the answer must begin; if not set, five times as many for reasoning models.",
         default="60",
         field="first_byte",
     ),
     Key(
         name="idle_timeout",
         kind=SECONDS,
-        means="Seconds between two pieces of an answer; where not set, five times as many for models that reason.",
+        means="Longest pause in seconds within an answer; if not set, five times as many for reasoning models.",
         default="30",
         field="idle",
     ),
@@ -307,28 +307,28 @@ PROVIDER = (
     Key(
         name="kind",
         kind=WIRE,
-        means="How it is spoken to; `compatible` for whatever speaks as OpenAI's chat does (Ollama, vLLM, OpenRouter).",
-        default="its name's, where that is `openai`, `anthropic` or `google`; else `compatible`",
+        means="The API of the provider; `compatible` for any server with OpenAI's chat API (Ollama, vLLM, OpenRouter).",
+        default="the provider's name, if it is `openai`, `anthropic` or `google`; else `compatible`",
     ),
     Key(
         name="base_url",
         kind=ADDRESS,
-        means="Its address, with the version where its paths have one before them.",
+        means="The address of the API, including a version if its paths begin with one.",
         default="the maker's own; none for `compatible`",
     ),
     Key(
         name="key_env",
         kind=KEY_VARIABLE,
-        means="The variable that holds its key. Not set: the provider is off.",
-        default="`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `GOOGLE_API_KEY` for the three; else no key is sent",
+        means="The variable with the provider's key. If the variable is not set, the provider is off.",
+        default="`OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GOOGLE_API_KEY` for these three; else no key is sent",
     ),
     Key(name="headers", kind=PAIRS, means="HTTP headers sent with every request."),
     *_TIMING,
     Key(
         name="host",
         kind=TEXT,
-        means="Who bills, as price tables call them, such as `openrouter`.",
-        default="whoever made the model",
+        means="The company that bills, by its name in price tables, such as `openrouter`.",
+        default="the maker of the model",
     ),
 )
 POLICY = (
@@ -336,42 +336,43 @@ POLICY = (
     Key(
         name="models",
         kind=TABLE,
-        means="By id: `provider`, `model`, `max_output_tokens`, `temperature`, `cap`, `pricing`, `window`.",
+        means="Models by id, each with `provider`, `model`, `max_output_tokens`, `temperature`, `cap`, "
+        "`pricing`, `window`.",
     ),
     Key(
         name="routing",
         kind=TABLE,
-        means="`defaultAlias`, `languageHeuristics`, `tokenBuckets`, `fallbacks`.",
+        means="How a model is chosen: `defaultAlias`, `languageHeuristics`, `tokenBuckets`, `fallbacks`.",
     ),
-    Key(name="caps", kind=TABLE, means="Tokens of an answer: `default`, and `tiers` by name."),
-    Key(name="temperatures", kind=TABLE, means="By domain: `default`, `code`, `creative`."),
+    Key(name="caps", kind=TABLE, means="Limits on the tokens of an answer: `default`, and `tiers` by name."),
+    Key(name="temperatures", kind=TABLE, means="Temperatures by domain: `default`, `code`, `creative`."),
     Key(name="prompts", kind=TABLE, means="System prompts by task: `run`, `diff`, `tests`, `judge`."),
 )
 DELEGATE = (
     Key(
         name="conf",
         kind=TEXT,
-        means="The folder of `models.json` and `policies.json`, from this file's folder, `~` allowed.",
-        default="`conf` beside a project's file, or in the working directory, where both files are there",
+        means="The folder with `models.json` and `policies.json`, relative to this file's folder; `~` is allowed.",
+        default="`conf` beside the project's file or in the working directory, if it has both files",
     ),
     *POLICY,
     Key(
         name="cut",
         kind=FLAG,
-        means="Cut a prompt that no window holds in its middle, and say so, rather than refuse it.",
+        means="Cut a prompt that fits no window in the middle, with a warning, instead of refusing it.",
         default="false",
     ),
     Key(name="budgets", kind=TABLE, means="See below."),
     Key(
         name="file_roots",
         kind=NAMES,
-        means="Folders whose files a call may name by path, to be sent to a model: only in your own file.",
+        means="Folders whose files a call may send to a model by path. Only in your own file.",
         default="none",
     ),
     Key(
         name="project_keys",
         kind=NAMES,
-        means="Variables that a project's providers may send: only in your own file.",
+        means="Variables that a project's providers may use. Only in your own file.",
     ),
 )
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -380,39 +381,48 @@ SPENDING = (
     Key(
         name="alerts",
         kind=SHARES,
-        means="Parts of a budget at which a line on the log tells you, once each.",
+        means="Parts of a budget at which the log has a line, once for each part.",
         default="[0.5, 0.8, 1]",
     ),
 )
 CEILING = (
-    Key(name="dollars", kind=MONEY, means="At most so much money; refused before it is spent.", default="no limit"),
-    Key(name="tokens", kind=BUDGET, means="At most so many tokens, in and out together.", default="no limit"),
+    Key(
+        name="dollars",
+        kind=MONEY,
+        means="Maximum amount of money. A call that would exceed it is refused.",
+        default="no limit",
+    ),
+    Key(name="tokens", kind=BUDGET, means="Maximum number of tokens, input and output together.", default="no limit"),
 )
 RETRIEVE = (
     Key(
         name="folders",
         kind=NAMES,
-        means="Folders to be searched with all that lies in them; from this file's folder, `~` allowed.",
+        means="Folders to search, with everything in them, relative to this file's folder; `~` is allowed.",
     ),
-    Key(name="files", kind=NAMES, means="Single files to be searched, whatever the patterns say."),
+    Key(name="files", kind=NAMES, means="Single files to search, whatever the patterns say."),
     Key(
         name="include",
         kind=NAMES,
-        means="Patterns as in `.gitignore`: only what fits is searched.",
+        means="Patterns as in `.gitignore`: only matching files are searched.",
         default="every text",
     ),
     Key(
         name="exclude",
         kind=NAMES,
-        means="Patterns of what is not searched, besides secrets and machinery; `!name` has it searched all the same.",
+        means="Patterns of files that are not searched, in addition to secrets and generated files; `!name` "
+        "makes an exception.",
     ),
     Key(
-        name="gitignore", kind=FLAG, means="Whether what a folder's own `.gitignore` names is left out.", default="true"
+        name="gitignore",
+        kind=FLAG,
+        means="Whether to leave out files that a folder's own `.gitignore` names.",
+        default="true",
     ),
     Key(
         name="max_file_bytes",
         kind=WHOLE,
-        means="Bytes of a file at most; larger ones are left out, and said to be.",
+        means="Maximum bytes of a file; larger files are left out, and replies say so.",
         default="1000000",
     ),
 )
@@ -421,32 +431,32 @@ _WITHIN_LIMITS = (
     Key(
         name="max_rows",
         kind=WHOLE,
-        means="Rows of one answer at most, whatever a call asks for.",
+        means="Maximum rows of one answer, whatever a call asks for.",
         default="1000",
         field="rows",
     ),
     Key(
         name="timeout",
         kind=SECONDS,
-        means="Seconds from a question to its last row, then it is ended.",
+        means="Seconds from a query to its last row; after that the query is cancelled.",
         default="30",
         field="seconds",
     ),
     Key(
         name="max_cell",
         kind=WHOLE,
-        means="Characters of one value; the rest is cut and counted.",
+        means="Maximum characters of one value; the rest is cut, and the answer says how much.",
         default="20000",
         field="cell",
     ),
     Key(
         name="max_megabytes",
         kind=AMOUNT,
-        means="Megabytes of all values of an answer.",
+        means="Maximum megabytes of all values of an answer.",
         default="16",
         field="bytes",
     ),
-    Key(name="concurrency", kind=WHOLE, means="Questions at one time; others wait.", default="4"),
+    Key(name="concurrency", kind=WHOLE, means="Maximum simultaneous queries; further ones wait.", default="4"),
 )
 LIMITS = tuple(key.target for key in _WITHIN_LIMITS)
 """The keys among these that are fields of `Limits`."""
@@ -455,53 +465,54 @@ SOURCE = (
     Key(
         name="database",
         kind=DATABASE,
-        means="Which database; a path from this file's folder, `~` allowed. `sample` is a small shop to try it with.",
+        means="The database. Paths are relative to this file's folder; `~` is allowed. `sample` is a small "
+        "sample shop.",
         field="url",
     ),
     Key(
         name="default",
         kind=FLAG,
-        means="Whether `query` and `schema` without a prefix mean this one.",
-        default="false; where none says so, the first",
+        means="Whether `query` and `schema` use this database if a call names none.",
+        default="false; if no database is the default, the first one is",
     ),
-    Key(name="description", kind=TEXT, means="One line that tells the model what is to be found here."),
+    Key(name="description", kind=TEXT, means="One line that tells the model what it finds here."),
     *_WITHIN_LIMITS,
     Key(
         name="max_tokens",
         kind=WHOLE,
-        means="Tokens of one answer at most, whatever a call asks for.",
+        means="Maximum tokens of one answer, whatever a call asks for.",
         default="the budget of every result",
     ),
     Key(
         name="masked",
         kind=NAMES,
-        means="Columns whose values nobody sees, as `table.column` or with patterns such as `*.password`.",
+        means="Columns whose values are never shown, as `table.column` or as patterns such as `*.password`.",
     ),
     Key(
         name="functions",
         kind=NAMES,
-        means="Functions of the database's own making that a question may call. You vouch that they change nothing.",
+        means="User-defined functions that a query may call. You guarantee that they change nothing.",
     ),
     Key(
         name="cache",
         kind=WAIT,
-        means="Seconds in which the same question is answered from memory; 0 for never.",
+        means="Seconds for which the same query is answered from a cache; 0 for never.",
         default="0",
     ),
     Key(
         name="schema_cache",
         kind=WAIT,
-        means="Seconds in which descriptions of tables are answered from memory; 0 for never.",
+        means="Seconds for which descriptions of tables are answered from a cache; 0 for never.",
         default="300",
     ),
 )
 
-_ALLOW = Key(name="allow", kind=NAMES, means="Tools allowed whatever `ask` and `deny` say.")
+_ALLOW = Key(name="allow", kind=NAMES, means="Tools that are allowed, whatever `ask` and `deny` say.")
 _ASK = Key(
-    name="ask", kind=NAMES, means="Tools that a person must agree to, each time; refused where nobody can be asked."
+    name="ask", kind=NAMES, means="Tools that the user must approve for each call; refused if the user cannot be asked."
 )
-_DENY = Key(name="deny", kind=NAMES, means="Tools that may not be called and are not shown.")
-_ONLY = Key(name="only", kind=NAMES, means="The only tools there are; any other is denied.")
+_DENY = Key(name="deny", kind=NAMES, means="Tools that cannot be called and are not shown.")
+_ONLY = Key(name="only", kind=NAMES, means="The only tools of this server that exist; all others are denied.")
 _PINNED = Key(name="pinned", kind=NAMES, means="Tools that are always listed.")
 _HIDDEN = Key(name="hidden", kind=NAMES, means="Tools that are neither listed nor found; they can be called by name.")
 
@@ -509,45 +520,53 @@ TOP = (
     Key(
         name="include",
         kind=NAMES,
-        means="Files of other programs whose servers are read in place; paths from this file's folder, `~` allowed.",
+        means="Files of other programs whose servers are used; paths are relative to this file's folder, and "
+        "`~` is allowed.",
     ),
 )
 GATEWAY = (
     Key(
         name="mode",
         kind=MODE,
-        means="Show tools through `find_tool` (`search`), as they are (`direct`), or by their weight (`auto`).",
+        means="Offer tools through `find_tool` (`search`), list them all (`direct`), or decide by their tokens"
+        " (`auto`).",
         default="`auto`",
     ),
     Key(
         name="direct_below",
         kind=FRACTION,
-        means="In `auto`: tools that weigh less than this share of the window are shown as they are.",
+        means="With `auto`: if all tools together take less than this share of the window, they are listed directly.",
         default="0.02",
     ),
     Key(
         name="model",
         kind=TEXT,
-        means="Whose tokens are counted and whose window is meant; or a plain rule such as `character_count_div_4`.",
+        means="The model for token counts and window sizes, or a simple rule such as `character_count_div_4`.",
         default="o200k_base and 200,000",
     ),
-    Key(name="window", kind=WHOLE, means="The window in tokens, instead of the model's.", default="the model's"),
+    Key(
+        name="window",
+        kind=WHOLE,
+        means="The size of the window in tokens, instead of the model's.",
+        default="the model's",
+    ),
     Key(
         name="join_calls",
         kind=FLAG,
-        means="One `call_tool` for everything, instead of `call_tool` for reading and `call_tool_write` for the rest.",
+        means="Offer one `call_tool` for all tools, instead of `call_tool` for reading and `call_tool_write` "
+        "for the others.",
         default="false",
     ),
     Key(
         name="find_budget",
         kind=WHOLE,
-        means="Tokens that a reply of `find_tool` may cost where the caller names no budget.",
+        means="Maximum tokens of a reply of `find_tool` if the caller sets none.",
         default="1000",
     ),
     Key(
         name="start_wait",
         kind=WAIT,
-        means="Seconds that `find_tool` waits for servers that are still starting.",
+        means="Seconds for which `find_tool` waits for servers that are still starting.",
         default="10",
     ),
     Key(
@@ -559,8 +578,8 @@ GATEWAY = (
     Key(
         name="shutdown_grace",
         kind=WAIT,
-        means="Seconds that calls in flight may still take when `ullage serve` is told to end (SIGTERM); then they are "
-        "answered with an error.",
+        means="Seconds that calls in flight may still take after `ullage serve` is told to stop (SIGTERM); "
+        "then they get an error.",
         default="5",
     ),
 )
@@ -568,22 +587,22 @@ SEARCH = (
     Key(
         name="index",
         kind=INDEX,
-        means="Rank tools by words and the table that comes with Ullage (`static`), by words and an encoder "
+        means="Rank tools by words and the table in the package (`static`), by words and an encoder "
         "(`encoder`, with `ullage[encoder]`), or by words alone (`words`).",
         default="`static`",
     ),
     Key(
         name="learn",
         kind=FLAG,
-        means="Remember which tools were called after which search, and rank later searches by it. Of a query only "
-        "words are kept that tools have too; a project's file may switch it off, not on.",
+        means="Remember which tools were called after which search, and rank later searches by it. Only words "
+        "of a query that also occur in tools are kept. A project's file can turn this off, not on.",
         default="true",
     ),
     Key(
         name="shapes",
         kind=FLAG,
-        means="Show in searches what a tool returns: keys and kinds of values, from its `outputSchema` or learned from "
-        "replies. A project's file may switch it off, not on.",
+        means="Show in searches what a tool returns: keys and types of values, from its `outputSchema` or "
+        "learned from replies. A project's file can turn this off, not on.",
         default="true",
     ),
 )
@@ -591,32 +610,32 @@ RESULTS = (
     Key(
         name="budget",
         kind=BUDGET,
-        means="Tokens that any result may have; what is left out is kept behind a handle. 0 for no limit.",
+        means="Maximum tokens of any result; the whole result is kept under a handle. 0 for no limit.",
         default="10000",
     ),
     Key(
         name="encode",
         kind=FLAG,
-        means="Write JSON tables as the cheapest text that loses nothing, where that is smaller.",
+        means="Write JSON tables in fewer tokens, without loss, if that is smaller.",
         default="true",
     ),
     Key(
         name="ceiling",
         kind=BUDGET,
-        means="Tokens that no result exceeds, whatever a request, `whole` or another budget says. A whole result over "
-        "it is refused with its handle. For the user's own file; 0 for none.",
+        means="Tokens that no result exceeds, whatever a request, `whole` or another budget says. A larger "
+        "whole result is refused with its handle. Only in your own file; 0 for none.",
         default="0",
     ),
     Key(
         name="keep_hours",
         kind=AMOUNT,
-        means="Hours for which a result that was cut can be read by its handle.",
+        means="Hours for which a cut result can be read by its handle.",
         default="24",
     ),
     Key(
         name="keep_megabytes",
         kind=AMOUNT,
-        means="Megabytes of such results that are kept, packed; the oldest go first.",
+        means="Maximum megabytes of such results, compressed; the oldest are deleted first.",
         default="200",
     ),
 )
@@ -624,13 +643,13 @@ HANDLING = (
     Key(
         name="budget",
         kind=BUDGET,
-        means="Tokens that a result of this server may have; 0 for no limit.",
+        means="Maximum tokens of a result of this server; 0 for no limit.",
         default="that of `[results]`",
     ),
     Key(
         name="budgets",
         kind=BUDGETS,
-        means='The same by tool, by name or pattern, the first that fits: `{ "list_*" = 2000 }`.',
+        means='The same for single tools, by name or pattern; the first match counts: `{ "list_*" = 2000 }`.',
     ),
     Key(
         name="encode",
@@ -638,11 +657,11 @@ HANDLING = (
         means="As in `[results]`, for this server.",
         default="that of `[results]`",
     ),
-    Key(name="whole", kind=NAMES, means="Tools whose results are neither cut nor written otherwise."),
+    Key(name="whole", kind=NAMES, means="Tools whose results are neither cut nor rewritten."),
     Key(
         name="cache",
         kind=TIMES,
-        means="Seconds in which the same call of a tool is answered from memory: `{ get_rates = 60 }`.",
+        means="Seconds for which the same call of a tool is answered from a cache: `{ get_rates = 60 }`.",
     ),
 )
 """The keys of a server that concern its results."""
@@ -652,125 +671,126 @@ SERVER = (
     Key(
         name="env",
         kind=PAIRS,
-        means="Variables that are set for it, beside those every server gets.",
+        means="Variables that are set for the server, in addition to those that every server gets.",
         field="environment",
     ),
     Key(
         name="inherit_env",
         kind=INHERITED,
-        means='Variables of Ullage\'s own environment that it gets as well: `["GITHUB_*", "AWS_PROFILE"]`; `true` for '
-        "all but Ullage's own.",
+        means='Variables of Ullage\'s own environment that the server also gets: `["GITHUB_*", "AWS_PROFILE"]`;'
+        " `true` for all except Ullage's own.",
         default="false",
     ),
     Key(
         name="cwd",
         kind=TEXT,
-        means="The folder it is started in, from this file's folder, `~` allowed.",
+        means="The folder in which it is started, relative to this file's folder; `~` is allowed.",
         default="Ullage's own",
         field="directory",
     ),
-    Key(name="url", kind=ADDRESS, means="The address of a server that already runs."),
+    Key(name="url", kind=ADDRESS, means="The address of a remote or running server."),
     Key(name="headers", kind=PAIRS, means="HTTP headers sent with every request to `url`."),
     Key(
         name="transport",
         kind=TRANSPORT,
-        means="How it is spoken to.",
+        means="The transport to the server.",
         default="`stdio` with a `command`; `sse` for a `url` that ends in `/sse`, else `http`",
     ),
     Key(
         name="type",
         kind=TRANSPORT,
-        means="The same as `transport`, under the name other programs give it.",
+        means="The same as `transport`, under the name that other programs use.",
         field="transport",
     ),
     Key(name="disabled", kind=FLAG, means="Keep the entry but do not use it.", default="false"),
     Key(
         name="folders",
         kind=NAMES,
-        means="Only work in these folders, and below them in the same repository, has this server. For the user's own "
-        "file.",
+        means="The server is available only in these folders, and below them in the same repository. Only in "
+        "your own file.",
         default="every folder",
     ),
     Key(
         name="shared",
         kind=FLAG,
-        means="All sessions use one connection. For servers that keep nothing about who is calling.",
+        means="All sessions share one connection. For servers that store nothing about the caller.",
         default="false",
     ),
     Key(
         name="prefix",
         kind=PREFIX,
-        means="Put before its tools' names as `prefix__tool`; empty for none.",
+        means="The text before its tools' names (`prefix__tool`); empty for none.",
         default="the server's name",
     ),
     Key(
         name="description",
         kind=TEXT,
-        means="One line that tells the model what is to be found here.",
+        means="One line that tells the model what it finds here.",
         default="the server's own",
     ),
     Key(
         name="start_timeout",
         kind=SECONDS,
-        means="Seconds until it must have answered its first request.",
+        means="Seconds within which it must answer its first request.",
         default="60",
     ),
     Key(
         name="call_timeout",
         kind=SECONDS,
-        means="Seconds without answer or progress after which a call is given up.",
+        means="Seconds without answer or progress after which a call fails.",
         default="300",
     ),
     Key(
         name="idle_timeout",
         kind=SECONDS,
-        means="Seconds without a call after which it is stopped, to be started again when needed.",
+        means="Seconds without a call after which it is stopped; it is started again when needed.",
         default="never",
     ),
     _ALLOW,
     _ASK,
     _DENY,
     _ONLY,
-    Key(name="read_only", kind=NAMES, means="Tools that change nothing, whatever their annotations leave out."),
-    Key(name="writing", kind=NAMES, means="Tools that do change something, whatever their annotations claim."),
+    Key(name="read_only", kind=NAMES, means="Tools that change nothing, even if their annotations do not say so."),
+    Key(name="writing", kind=NAMES, means="Tools that change something, whatever their annotations say."),
     _PINNED,
     _HIDDEN,
     Key(
         name="definition_changes",
         kind=CHANGES,
-        means="When a tool, a prompt or the instructions are not as they were accepted: withhold them until "
-        "`ullage trust` accepts them (`hold`), accept them and say so (`accept`), or record nothing (`ignore`).",
+        means="What happens if a tool, a prompt or the instructions differ from the accepted version: withhold"
+        " it until `ullage trust` accepts it (`hold`), accept it and report that (`accept`), or record "
+        "nothing (`ignore`).",
         default="`hold`",
     ),
     *HANDLING,
 )
-GROUP = (Key(name="servers", kind=NAMES, means="The servers of this group, by name."),)
+GROUP = (Key(name="servers", kind=NAMES, means="The names of the servers in this group."),)
 CLIENT = (
     Key(
         name="groups",
         kind=NAMES,
-        means="The groups whose servers this client sees; servers of no group it names are not there for it.",
+        means="The groups whose servers this client sees; it sees no others.",
         default="every server",
     ),
     Key(name="model", kind=TEXT, means="The model this client uses.", default="that of `[gateway]`"),
     Key(
         name="window",
         kind=WHOLE,
-        means="The window in tokens.",
+        means="The size of the window in tokens.",
         default="that of this client's `model`, else of `[gateway]`",
     ),
     Key(
         name="mode",
         kind=MODE,
-        means="As in `[gateway]`; `direct` for a client that defers tools by itself.",
+        means="As in `[gateway]`; use `direct` for a client that loads tools on demand itself.",
         default="that of `[gateway]`",
     ),
     Key(name="underscore_names", kind=FLAG, means="As in `[gateway]`.", default="that of `[gateway]`"),
     Key(
         name="whole",
         kind=INHERITED,
-        means="For a client that runs programs: tools, by listed name or pattern, whose results are neither cut nor "
-        "written otherwise and keep their structured content; `true` for all.",
+        means="For a client that runs programs: tools, by listed name or pattern, whose results are neither "
+        "cut nor rewritten and keep their structured content; `true` for all.",
         default="false",
     ),
 )
@@ -778,7 +798,7 @@ STORE_KEYS = (
     Key(
         name="url",
         kind=STORE,
-        means="Where the catalogue, the ledger, budgets, what was learnt and results that were cut live: "
+        means="The store for the catalogue, the ledger, budgets, what was learned, and results that were cut: "
         "`sqlite:///path` or `postgresql://…`.",
         default="an SQLite file in the user's data folder",
     ),
@@ -787,20 +807,21 @@ TELEMETRY = (
     Key(
         name="endpoint",
         kind=ADDRESS,
-        means="Where traces and metrics are sent, by OTLP over HTTP as JSON; `/v1/traces` and `/v1/metrics` are added.",
+        means="The address to which traces and metrics are sent, as OTLP over HTTP in JSON; `/v1/traces` and "
+        "`/v1/metrics` are appended.",
         default="that of the variable `OTEL_EXPORTER_OTLP_ENDPOINT`, if `export` is true",
     ),
     Key(
         name="export",
         kind=FLAG,
-        means="Whether they are sent. `true` without `endpoint` sends them to where the `OTEL_` variables say.",
-        default="true where `endpoint` is set, else false",
+        means="Whether they are sent. With `true` and no `endpoint`, the `OTEL_` variables set the address.",
+        default="true if `endpoint` is set, else false",
     ),
-    Key(name="headers", kind=PAIRS, means='HTTP headers sent along, such as a key: `{ api-key = "${KEY}" }`.'),
+    Key(name="headers", kind=PAIRS, means='HTTP headers of each request, such as a key: `{ api-key = "${KEY}" }`.'),
 )
 TOKEN = (
-    Key(name="env", kind=VARIABLE, means="The variable that holds the token. Either this or `file`."),
-    Key(name="file", kind=TEXT, means="The file that holds it, from this file's folder, `~` allowed."),
+    Key(name="env", kind=VARIABLE, means="The variable with the token. Either this or `file`."),
+    Key(name="file", kind=TEXT, means="The file with the token, relative to this file's folder; `~` is allowed."),
 )
 OWN = (_PINNED, _HIDDEN, _ALLOW, _ASK, _DENY)
 
@@ -834,4 +855,4 @@ def reference() -> str:
 def _section(heading: str, keys: tuple[Key, ...]) -> str:
     title = f"### `[{heading}]`" if heading else "### Before the first table"
     rows = (f"| `{key.name}` | {key.kind.wanted} | {key.default} | {key.means} |" for key in keys)
-    return "\n".join([title, "", "| key | takes | default | means |", "|---|---|---|---|", *rows])
+    return "\n".join([title, "", "| key | value | default | meaning |", "|---|---|---|---|", *rows])
