@@ -85,7 +85,7 @@ def test_every_setting_has_a_key_and_every_key_a_setting():
     assert {key.target for key in SEARCH} == names(Search)
     assert set(LIMITS) == names(Limits)
     known = names(DatabaseSettings) | names(Limits)
-    assert {key.target for key in SOURCE} == known - {"name", "limits", "came_from"}
+    assert {key.target for key in SOURCE} == known - {"name", "limits", "came_from", "within"}
     assert {key.target for key in OWN} == written - {"read_only", "writing", "only"}
 
 

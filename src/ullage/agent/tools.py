@@ -596,9 +596,9 @@ def _arguments(call: ToolCall) -> JsonObject:
     try:
         read = cast("Json", json.loads(call.arguments or "{}"))
     except (ValueError, RecursionError) as error:
-        raise InvalidArguments(f"the arguments are no JSON: {error}", suggestion="write them again, whole") from error
+        raise InvalidArguments(f"the arguments are not JSON: {error}", suggestion="write them again, whole") from error
     if not isinstance(read, dict):
-        raise InvalidArguments("the arguments are no JSON object", suggestion="give each argument by its name")
+        raise InvalidArguments("the arguments are not a JSON object", suggestion="give each argument by its name")
     return read
 
 
