@@ -95,7 +95,9 @@ class SignIns:
             self._wrong.popleft()
         if len(self._wrong) >= _MOST_WRONG:
             raise Unavailable("there were too many wrong codes", suggestion="wait a minute, then try again")
-        viewer, until = self._codes.pop(_hashed(_normalized(code)), (None, 0.0))
+        viewer, until = self._codes.pop(
+            _hashed("".join(letter for letter in code[:64].upper() if letter in _ALPHABET)), (None, 0.0)
+        )
         if viewer is None or until <= now:
             self._wrong.append(now)
             raise Denied("this code is unknown, used or expired", suggestion="print a new one with `ullage dashboard`")
@@ -129,10 +131,6 @@ class SignIns:
 
 def _hashed(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "replace")).digest()
-
-
-def _normalized(code: str) -> str:
-    return "".join(letter for letter in code[:64].upper() if letter in _ALPHABET)
 
 
 CODES_PATH = "/sign-in/codes"

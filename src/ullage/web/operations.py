@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
@@ -116,7 +116,32 @@ class Metrics:
     def record(self, entry: Entry) -> None:
         self._inner.record(entry)
         with self._lock:
-            self._count(entry)
+            if entry.saved_tokens is not None:
+                self._add("ullage.tokens.saved.net", (("kind", entry.kind),), entry.saved_tokens)
+            if entry.kind == "definitions":
+                self._add("ullage.tool.definition.tokens", (("client", entry.client or ""),), entry.tokens)
+            if entry.kind in _CALLS:
+                labels = (("gen_ai.tool.name", entry.tool or ""), ("ullage.server.name", entry.server or ""))
+                self._add("ullage.tool.result.tokens", labels, entry.tokens)
+            if entry.use is not None:
+                provider = "gcp.gemini" if entry.server == "google" else entry.server or ""
+                operation = "generate_content" if entry.server == "google" else "chat"
+                about = (
+                    ("gen_ai.operation.name", operation),
+                    ("gen_ai.provider.name", provider),
+                    ("gen_ai.request.model", entry.model or ""),
+                )
+                failed = (("error.type", str(entry.detail.get("kind") or "_OTHER")),) if entry.is_error else ()
+                self._observe("gen_ai.client.operation.duration", (*failed, *about), (entry.milliseconds or 0.0) / 1000)
+                for name, kind in _USAGE.items():
+                    tokens: int | None = getattr(entry.use.usage, kind)
+                    if tokens is None:
+                        continue
+                    self._add(f"gen_ai.client.inference.usage.{name}", about, tokens)
+                    if kind in ("input", "output"):
+                        self._observe("gen_ai.client.token.usage", (*about, ("gen_ai.token.type", kind)), tokens)
+                if entry.use.dollars is not None:
+                    self._add("ullage.cost", (("model", entry.model or ""),), entry.use.dollars)
 
     def audit(self, event: AuditEvent) -> None:
         self._inner.audit(event)
@@ -140,34 +165,6 @@ class Metrics:
         name = "mcp.client.operation.duration" if span.kind == "client" else "mcp.server.operation.duration"
         with self._lock:
             self._observe(name, tuple(sorted(labels.items())), span.seconds)
-
-    def _count(self, entry: Entry) -> None:
-        if entry.saved_tokens is not None:
-            self._add("ullage.tokens.saved.net", (("kind", entry.kind),), entry.saved_tokens)
-        if entry.kind == "definitions":
-            self._add("ullage.tool.definition.tokens", (("client", entry.client or ""),), entry.tokens)
-        if entry.kind in _CALLS:
-            labels = (("gen_ai.tool.name", entry.tool or ""), ("ullage.server.name", entry.server or ""))
-            self._add("ullage.tool.result.tokens", labels, entry.tokens)
-        if entry.use is not None:
-            provider = "gcp.gemini" if entry.server == "google" else entry.server or ""
-            operation = "generate_content" if entry.server == "google" else "chat"
-            about = (
-                ("gen_ai.operation.name", operation),
-                ("gen_ai.provider.name", provider),
-                ("gen_ai.request.model", entry.model or ""),
-            )
-            failed = (("error.type", str(entry.detail.get("kind") or "_OTHER")),) if entry.is_error else ()
-            self._observe("gen_ai.client.operation.duration", (*failed, *about), (entry.milliseconds or 0.0) / 1000)
-            for name, kind in _USAGE.items():
-                tokens: int | None = getattr(entry.use.usage, kind)
-                if tokens is None:
-                    continue
-                self._add(f"gen_ai.client.inference.usage.{name}", about, tokens)
-                if kind in ("input", "output"):
-                    self._observe("gen_ai.client.token.usage", (*about, ("gen_ai.token.type", kind)), tokens)
-            if entry.use.dollars is not None:
-                self._add("ullage.cost", (("model", entry.model or ""),), entry.use.dollars)
 
     def _observe(self, name: str, labels: Labels, value: float) -> None:
         series = self._histograms[name]
@@ -200,7 +197,26 @@ class Metrics:
 
     def text(self) -> str:
         """Return all metrics in Prometheus's text format."""
-        return "\n".join([*_histogram_lines(self.histograms()), *_sum_lines(self.sums())]) + "\n"
+        lines: list[str] = []
+        for dotted, series in self.histograms().items():
+            name = _spelling(dotted)
+            lines.append(f"# HELP {name} {INSTRUMENTS[dotted].means}")
+            lines.append(f"# TYPE {name} histogram")
+            for labels, one in sorted(series.items()):
+                below = 0
+                for limit, count in zip((*one.limits, None), one.buckets, strict=True):
+                    below += count
+                    bucket = (*labels, ("le", "+Inf" if limit is None else f"{limit:g}"))
+                    lines.append(f"{name}_bucket{_braced(bucket)} {below}")
+                lines.append(f"{name}_sum{_braced(labels)} {one.total:.6f}")
+                lines.append(f"{name}_count{_braced(labels)} {one.count}")
+        for dotted, series in self.sums().items():
+            name = _spelling(dotted)
+            lines.append(f"# HELP {name} {INSTRUMENTS[dotted].means}")
+            lines.append(f"# TYPE {name} {INSTRUMENTS[dotted].kind}")
+            for labels, value in sorted(series.items()):
+                lines.append(f"{name}{_braced(labels)} {value if isinstance(value, int) else format(value, 'f')}")
+        return "\n".join(lines) + "\n"
 
 
 def _bounded(labels: Labels, series: Mapping[Labels, object]) -> Labels:
@@ -216,30 +232,6 @@ def _spelling(name: str) -> str:
     one = INSTRUMENTS[name]
     unit = {"s": "_seconds", "USD": "_usd"}.get(one.unit, "")
     return f"{name.replace('.', '_')}{unit}{'_total' if one.kind == 'counter' else ''}"
-
-
-def _histogram_lines(found: Mapping[str, Mapping[Labels, Histogram]]) -> Iterator[str]:
-    for dotted, series in found.items():
-        name = _spelling(dotted)
-        yield f"# HELP {name} {INSTRUMENTS[dotted].means}"
-        yield f"# TYPE {name} histogram"
-        for labels, one in sorted(series.items()):
-            below = 0
-            for limit, count in zip((*one.limits, None), one.buckets, strict=True):
-                below += count
-                bucket = (*labels, ("le", "+Inf" if limit is None else f"{limit:g}"))
-                yield f"{name}_bucket{_braced(bucket)} {below}"
-            yield f"{name}_sum{_braced(labels)} {one.total:.6f}"
-            yield f"{name}_count{_braced(labels)} {one.count}"
-
-
-def _sum_lines(found: Mapping[str, Mapping[Labels, Decimal | int]]) -> Iterator[str]:
-    for dotted, series in found.items():
-        name = _spelling(dotted)
-        yield f"# HELP {name} {INSTRUMENTS[dotted].means}"
-        yield f"# TYPE {name} {INSTRUMENTS[dotted].kind}"
-        for labels, value in sorted(series.items()):
-            yield f"{name}{_braced(labels)} {value if isinstance(value, int) else format(value, 'f')}"
 
 
 def _braced(labels: Labels) -> str:

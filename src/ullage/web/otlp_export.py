@@ -13,7 +13,7 @@ import platform
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -26,7 +26,7 @@ import anyio.to_thread
 from ullage.config import Telemetry
 from ullage.tracing import Span, Tracer
 
-from .operations import INSTRUMENTS, Histogram, Labels, Metrics
+from .operations import INSTRUMENTS, Metrics
 
 if TYPE_CHECKING:
     import httpx2
@@ -136,7 +136,17 @@ def _metrics(metrics: Metrics, began: int, now: int) -> Iterator[Json]:
     times: Json = {"startTimeUnixNano": str(began), "timeUnixNano": str(now)}
     for name, series in metrics.histograms().items():
         if series:
-            points = [_point(labels, one, times) for labels, one in series.items()]
+            points = [
+                {
+                    "attributes": _attributes(dict(labels)),
+                    "count": str(one.count),
+                    "sum": float(one.total),
+                    "bucketCounts": [str(count) for count in one.buckets],
+                    "explicitBounds": list(one.limits),
+                    **times,
+                }
+                for labels, one in series.items()
+            ]
             yield _metric(name, {"histogram": {"aggregationTemporality": _CUMULATIVE, "dataPoints": points}})
     for name, sums in metrics.sums().items():
         if sums:
@@ -150,17 +160,6 @@ def _metrics(metrics: Metrics, began: int, now: int) -> Iterator[Json]:
 
 def _metric(name: str, data: Json) -> Json:
     return {"name": name, "description": INSTRUMENTS[name].means, "unit": INSTRUMENTS[name].unit, **data}
-
-
-def _point(labels: Labels, one: Histogram, times: Json) -> Json:
-    return {
-        "attributes": _attributes(dict(labels)),
-        "count": str(one.count),
-        "sum": float(one.total),
-        "bucketCounts": [str(count) for count in one.buckets],
-        "explicitBounds": list(one.limits),
-        **times,
-    }
 
 
 def _number(value: Decimal | int) -> Json:
@@ -258,7 +257,12 @@ class Exporter:
                 self._send_spans(client, everything=is_closing)
                 due["traces"] = time.monotonic() + self._failing.get("traces", self._span_pause)
             if is_closing or now >= due["metrics"]:
-                self._send_metrics(client)
+                if self._metrics is not None:
+                    found = list(_metrics(self._metrics, self._began, time.time_ns()))
+                    if found:
+                        scoped: Json = {"scope": self._scope, "metrics": found}
+                        resource = {"resource": self._resource, "scopeMetrics": [scoped]}
+                        self._post(client, "metrics", {"resourceMetrics": [resource]})
                 due["metrics"] = time.monotonic() + self._failing.get("metrics", self._metric_pause)
             if is_closing:
                 return
@@ -278,27 +282,15 @@ class Exporter:
             outcome = self._post(client, "traces", {"resourceSpans": [resource]})
             self._sending = 0
             if outcome == "retry":
-                self._put_back(batch)
+                with self._changed:
+                    self._queue.extendleft(reversed(batch))
+                    while len(self._queue) > _QUEUE:
+                        self._queue.popleft()
+                        self.dropped += 1
             elif outcome == "refused":
                 self.dropped += len(batch)
             if outcome != "sent" or not (everything or len(self._queue) >= _BATCH):
                 return
-
-    def _put_back(self, batch: Sequence[Span]) -> None:
-        with self._changed:
-            self._queue.extendleft(reversed(batch))
-            while len(self._queue) > _QUEUE:
-                self._queue.popleft()
-                self.dropped += 1
-
-    def _send_metrics(self, client: "httpx2.Client") -> None:
-        if self._metrics is None:
-            return
-        found = list(_metrics(self._metrics, self._began, time.time_ns()))
-        if found:
-            scoped: Json = {"scope": self._scope, "metrics": found}
-            resource = {"resource": self._resource, "scopeMetrics": [scoped]}
-            self._post(client, "metrics", {"resourceMetrics": [resource]})
 
     def _post(self, client: "httpx2.Client", signal: str, body: Json) -> str:
         """Return `sent`, `retry` or `refused`."""
