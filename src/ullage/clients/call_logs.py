@@ -87,14 +87,6 @@ def find_logs(environment: Mapping[str, str]) -> Iterator[LogFile]:
         # While a database in WAL mode is written, only the file beside it changes immediately.
         found = [one.stat() for one in (stored, Path(f"{stored}-wal")) if one.is_file()]
         yield LogFile("opencode", str(stored), sum(one.st_size for one in found), max(one.st_mtime for one in found))
-    yield from _cline_files(environment, home)
-
-
-_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-
-
-def _cline_files(environment: Mapping[str, str], home: str) -> Iterator[LogFile]:
-    """Yield the tasks and sessions of Cline. A task that is kept in several places is read from the first."""
     data = environment.get("CLINE_DATA_DIR") or f"{environment.get('CLINE_DIR') or f'{home}/.cline'}/data"
     configuration = environment.get("XDG_CONFIG_HOME") or f"{home}/.config"
     above = (configuration, f"{home}/Library/Application Support", environment.get("APPDATA"))
@@ -107,6 +99,9 @@ def _cline_files(environment: Mapping[str, str], home: str) -> Iterator[LogFile]
     for file in _files("cline", environment.get("CLINE_SESSION_DATA_DIR") or f"{data}/sessions", (".messages.json",)):
         task = tasks.get(Path(file.path).name.removesuffix(".messages.json"))
         yield file if task is None else replace(file, task=task.path)
+
+
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 
 
 def _folders(environment: Mapping[str, str], home: str) -> Iterator[tuple[Program, str, tuple[str, ...]]]:

@@ -8,7 +8,7 @@ The lines are a tree: each names the one before it, and going back or trying aga
 program's own agents (sidechains) is in another file, or between the lines of this one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -32,7 +32,17 @@ def main_lines(records: Sequence[JsonObject]) -> list[JsonObject]:
 def branch(records: Sequence[JsonObject]) -> list[JsonObject]:
     """Return the lines that lead to the last one, in their order."""
     named = [record for record in records if text_at(record, "uuid")]
-    kept = set(_back(named))
+    # An unresolved link is treated as a link to the previous line.
+    kept = set[str]()
+    place = {str(record["uuid"]): index for index, record in enumerate(named)}
+    index, seen = len(named) - 1, set[int]()
+    while index >= 0 and index not in seen:
+        seen.add(index)
+        kept.add(str(named[index]["uuid"]))
+        parent = text_at(named[index], "parentUuid") or text_at(named[index], "logicalParentUuid")
+        if parent is None:
+            break
+        index = place.get(parent, index - 1)
     answers = {answer_of(record) for record in named if record["uuid"] in kept} - {None}
     # Results of parallel calls are separate branches of the tree, and so are the parts of one answer.
     calls = {block for record in named if answer_of(record) in answers for block in _call_ids(record)}
@@ -41,19 +51,6 @@ def branch(records: Sequence[JsonObject]) -> list[JsonObject]:
         for record in named
         if record["uuid"] in kept or answer_of(record) in answers or calls.intersection(_result_ids(record))
     ]
-
-
-def _back(records: Sequence[JsonObject]) -> Iterator[str]:
-    """Yield the ids from the last line to the first. An unresolved link is treated as a link to the previous line."""
-    place = {str(record["uuid"]): index for index, record in enumerate(records)}
-    index, seen = len(records) - 1, set[int]()
-    while index >= 0 and index not in seen:
-        seen.add(index)
-        yield str(records[index]["uuid"])
-        parent = text_at(records[index], "parentUuid") or text_at(records[index], "logicalParentUuid")
-        if parent is None:
-            return
-        index = place.get(parent, index - 1)
 
 
 def answer_of(record: JsonObject) -> tuple[str, str | None] | None:
@@ -91,7 +88,32 @@ def read(document: Document) -> Conversation:
     records = document.objects
     main = main_lines(records)
     lines = branch(main)
-    said = _collect_messages(lines)
+    said: list[_Said] = []
+    boundary: JsonObject | None = None
+    for record in lines:
+        if record.get("subtype") == "compact_boundary":
+            boundary = record
+            continue
+        blocks: list[Json] = []
+        kind = record.get("type")
+        if kind == "attachment":
+            blocks.extend(_text(one.get("content")) for one in tables_at(record, "rendered"))
+        elif kind in ("user", "assistant") and record.get("isApiErrorMessage") is not True:
+            content = table_at(record, "message").get("content")
+            blocks.extend(content if isinstance(content, list) else [_text(content)] if content else [])
+        if not blocks:
+            continue
+        one = _open(said, record, fresh=boundary is not None)
+        one.blocks += blocks
+        one.lines.append(str(record["uuid"]))
+        if boundary is not None:
+            one.boundary, boundary = boundary, None
+        if record.get("type") == "assistant":
+            message = table_at(record, "message")
+            model = text_at(message, "model")
+            if model != _SYNTHETIC:
+                one.model = model
+                one.usage = read_usage(table_at(message, "usage"), Format.ANTHROPIC)
     draft = _build_draft(said)
     draft.unread["lines that are not JSON"] = document.broken
     draft.unread["lines of agents of its own"] = sum(record.get("isSidechain") is True for record in records) * (
@@ -125,39 +147,6 @@ class _Said:
     usage: Usage | None = None
     boundary: JsonObject | None = None
     """The boundary line of the compaction after which the message follows."""
-
-
-def _collect_messages(lines: Sequence[JsonObject]) -> list[_Said]:
-    said: list[_Said] = []
-    boundary: JsonObject | None = None
-    for record in lines:
-        if record.get("subtype") == "compact_boundary":
-            boundary = record
-            continue
-        blocks = list(_blocks(record))
-        if not blocks:
-            continue
-        one = _open(said, record, fresh=boundary is not None)
-        one.blocks += blocks
-        one.lines.append(str(record["uuid"]))
-        if boundary is not None:
-            one.boundary, boundary = boundary, None
-        if record.get("type") == "assistant":
-            message = table_at(record, "message")
-            model = text_at(message, "model")
-            if model != _SYNTHETIC:
-                one.model = model
-                one.usage = read_usage(table_at(message, "usage"), Format.ANTHROPIC)
-    return said
-
-
-def _blocks(record: JsonObject) -> Iterator[Json]:
-    kind = record.get("type")
-    if kind == "attachment":
-        yield from (_text(one.get("content")) for one in tables_at(record, "rendered"))
-    elif kind in ("user", "assistant") and record.get("isApiErrorMessage") is not True:
-        content = table_at(record, "message").get("content")
-        yield from content if isinstance(content, list) else [_text(content)] if content else []
 
 
 def _text(content: Json) -> Json:
@@ -195,9 +184,19 @@ def _build_draft(said: Sequence[_Said]) -> Draft:
             draft.add(native, one.at)
         else:
             told = table_at(one.boundary, "compactMetadata")
+            # Preserved turns are named individually, or by the first and the last.
+            named = table_at(told, "preservedMessages")
+            listed = named.get("allUuids") or named.get("uuids")
+            if isinstance(listed, list):
+                kept = sorted({places[str(line)] for line in listed if str(line) in places})
+            else:
+                segment = table_at(told, "preservedSegment")
+                ids = (str(segment.get(key)) for key in ("headUuid", "tailUuid"))
+                ends = [places[line] for line in ids if line in places]
+                kept = list(range(min(ends), max(ends) + 1)) if ends else []
             draft.let_go(
                 [native],
-                kept=_preserved_places(told, places),
+                kept=kept,
                 before=tokens_at(told, "preTokens"),
                 after=tokens_at(told, "postTokens"),
                 at=moment(one.boundary.get("timestamp")),
@@ -206,17 +205,6 @@ def _build_draft(said: Sequence[_Said]) -> Draft:
         if one.role == "assistant" and one.model is not None:
             draft.answered(place, one.usage, one.model, one.at)
     return draft
-
-
-def _preserved_places(told: JsonObject, places: Mapping[str, int]) -> list[int]:
-    """Return the places of the preserved turns, which are named individually or by the first and the last."""
-    named = table_at(told, "preservedMessages")
-    listed = named.get("allUuids") or named.get("uuids")
-    if isinstance(listed, list):
-        return sorted({places[str(line)] for line in listed if str(line) in places})
-    segment = table_at(told, "preservedSegment")
-    ends = [places[str(segment.get(key))] for key in ("headUuid", "tailUuid") if str(segment.get(key)) in places]
-    return list(range(min(ends), max(ends) + 1)) if ends else []
 
 
 def _sort_results_first(blocks: Sequence[Json]) -> list[Json]:

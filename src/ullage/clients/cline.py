@@ -26,7 +26,17 @@ def read(document: Document) -> Conversation:
     whole = document.first
     draft = Draft()
     for message in tables_at(whole, "messages"):
-        _take(draft, message)
+        native = {"role": message.get("role"), "content": list(_blocks(message))}
+        at = moment(message.get("ts"))
+        about = table_at(message, "metadata")
+        if text_at(about, "kind") in _COMPACTED:
+            draft.let_go([native], before=tokens_at(about, "tokensBefore"), at=at)
+        else:
+            place = draft.add(native, at)
+            if message.get("role") == "assistant":
+                usage = usage_of_metrics(table_at(message, "metrics"))
+                model = text_at(table_at(message, "modelInfo"), "id")
+                draft.answered(place, usage, model, at)
     return draft.finished(
         Conversation(
             program="cline",
@@ -35,19 +45,6 @@ def read(document: Document) -> Conversation:
             system=text_at(whole, "system_prompt"),
         )
     )
-
-
-def _take(draft: Draft, message: JsonObject) -> None:
-    native = {"role": message.get("role"), "content": list(_blocks(message))}
-    at = moment(message.get("ts"))
-    about = table_at(message, "metadata")
-    if text_at(about, "kind") in _COMPACTED:
-        draft.let_go([native], before=tokens_at(about, "tokensBefore"), at=at)
-        return
-    place = draft.add(native, at)
-    if message.get("role") == "assistant":
-        usage, model = usage_of_metrics(table_at(message, "metrics")), text_at(table_at(message, "modelInfo"), "id")
-        draft.answered(place, usage, model, at)
 
 
 def _blocks(message: JsonObject) -> Iterator[Json]:

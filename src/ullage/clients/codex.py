@@ -67,7 +67,16 @@ class _Reader:
             case "turn_context":
                 self.model = text_at(payload, "model") or self.model
             case "response_item":
-                self._item(payload, record.get("timestamp"))
+                if text_at(payload, "type") not in _UNSENT:
+                    place = self.draft.add(_drop_private_keys(payload), moment(record.get("timestamp")))
+                    is_answer = payload.get("role") == "assistant" or (
+                        payload.get("type") == "reasoning" or str(payload.get("type")).endswith("_call")
+                    )
+                    if not is_answer:
+                        self._is_ended = True
+                    elif self._answer is None or self._is_ended:
+                        self.close()
+                        self._answer, self._is_ended = place, False
             case "compacted":
                 at = record.get("timestamp")
                 made: list[object] = [_drop_private_keys(item) for item in tables_at(payload, "replacement_history")]
@@ -85,19 +94,6 @@ class _Reader:
                 self._event(payload, record.get("timestamp"))
             case _:
                 pass
-
-    def _item(self, payload: JsonObject, at: Json) -> None:
-        if text_at(payload, "type") in _UNSENT:
-            return
-        place = self.draft.add(_drop_private_keys(payload), moment(at))
-        is_answer = payload.get("role") == "assistant" or (
-            payload.get("type") == "reasoning" or str(payload.get("type")).endswith("_call")
-        )
-        if not is_answer:
-            self._is_ended = True
-        elif self._answer is None or self._is_ended:
-            self.close()
-            self._answer, self._is_ended = place, False
 
     def close(self) -> None:
         """Add the last answer even if no usage was reported for it."""
@@ -121,7 +117,15 @@ class _Reader:
 
     def _event(self, payload: JsonObject, at: Json) -> None:
         if payload.get("type") == "thread_rolled_back":
-            self._rolled_back(tokens_at(payload, "num_turns") or 0)
+            turns = tokens_at(payload, "num_turns") or 0
+            asked = self._user_message_places()
+            if 0 < turns <= len(asked):
+                place = asked[-turns]
+                self._answer = None
+                self.draft.unread["messages that were taken back"] += len(self.draft.turns) - place
+                del self.draft.turns[place:]
+                self.draft.calls = [call for call in self.draft.calls if call.place < place]
+                self.draft.compactions = [one for one in self.draft.compactions if one.place < place]
         if payload.get("type") != "token_count":
             return
         info = table_at(payload, "info")
@@ -134,24 +138,9 @@ class _Reader:
     def _user_message_places(self) -> list[int]:
         """Return places of the user's messages, which older versions kept at a compaction."""
         turns = self.draft.turns
-        return [place for place, turn in enumerate(turns) if _kind(turn.native) == _USER]
-
-    def _rolled_back(self, turns: int) -> None:
-        asked = self._user_message_places()
-        if not 0 < turns <= len(asked):
-            return
-        place = asked[-turns]
-        self._answer = None
-        self.draft.unread["messages that were taken back"] += len(self.draft.turns) - place
-        del self.draft.turns[place:]
-        self.draft.calls = [call for call in self.draft.calls if call.place < place]
-        self.draft.compactions = [one for one in self.draft.compactions if one.place < place]
+        items = [cast("dict[str, Json]", turn.native) for turn in turns]
+        return [place for place, item in enumerate(items) if (item.get("type"), item.get("role")) == _USER]
 
 
 def _drop_private_keys(item: JsonObject) -> dict[str, Json]:
     return {key: value for key, value in item.items() if key not in _PRIVATE}
-
-
-def _kind(native: object) -> tuple[object, object]:
-    item = cast("dict[str, Json]", native)
-    return item.get("type"), item.get("role")

@@ -141,21 +141,17 @@ def parse(text: str) -> Document:
     try:
         return Document(values=(json.loads(text),))
     except (ValueError, RecursionError):
-        return _by_line(text)
-
-
-def _by_line(text: str) -> Document:
-    values = list[Json]()
-    broken = 0
-    # Only a line feed ends a line of JSON: U+2028 and similar characters may be part of a string.
-    for line in text.split("\n"):
-        if not line.strip():
-            continue
-        try:
-            values.append(json.loads(line))
-        except (ValueError, RecursionError):
-            broken += 1
-    return Document(values=tuple(values), broken=broken)
+        values = list[Json]()
+        broken = 0
+        # Only a line feed ends a line of JSON: U+2028 and similar characters may be part of a string.
+        for line in text.split("\n"):
+            if not line.strip():
+                continue
+            try:
+                values.append(json.loads(line))
+            except (ValueError, RecursionError):
+                broken += 1
+        return Document(values=tuple(values), broken=broken)
 
 
 def summary_message(summary: str) -> Message:

@@ -120,8 +120,20 @@ def _spread(messages: Iterable[JsonObject]) -> Iterator[_Content]:
         if message.get("type") == "gemini":
             called = {text_at(table_at(part, "functionCall"), "id") for part in parts if isinstance(part, dict)}
             calls = tables_at(message, "toolCalls")
-            parts += [_call(call) for call in calls if text_at(call, "id") not in called]
-            yield _Content("model", parts, at, text_at(message, "model"), _usage(table_at(message, "tokens")))
+            for call in calls:
+                if text_at(call, "id") not in called:
+                    named = {"id": call.get("id"), "name": call.get("name"), "args": call.get("args")}
+                    parts.append({"functionCall": named})
+            said, usage = table_at(message, "tokens"), None
+            if said:
+                figures = {
+                    "promptTokenCount": said.get("input"),
+                    "candidatesTokenCount": said.get("output"),
+                    "thoughtsTokenCount": said.get("thoughts"),
+                    "cachedContentTokenCount": said.get("cached"),
+                }
+                usage = read_usage(figures, Format.GEMINI)
+            yield _Content("model", parts, at, text_at(message, "model"), usage)
             yield _Content("user", [part for call in calls for part in _parts(call.get("result"))], at)
 
 
@@ -132,10 +144,6 @@ def _parts(content: Json) -> list[Json]:
     return [part if isinstance(part, dict) else {"text": str(part)} for part in listed]
 
 
-def _call(call: JsonObject) -> Json:
-    return {"functionCall": {"id": call.get("id"), "name": call.get("name"), "args": call.get("args")}}
-
-
 def _is_new(part: Json, answered: set[str]) -> bool:
     """Return whether the part is anything but a repeated result of the same call."""
     identity = text_at(table_at(part, "functionResponse"), "id") if isinstance(part, dict) else None
@@ -144,15 +152,3 @@ def _is_new(part: Json, answered: set[str]) -> bool:
     is_new = identity not in answered
     answered.add(identity)
     return is_new
-
-
-def _usage(said: JsonObject) -> Usage | None:
-    if not said:
-        return None
-    named = {
-        "promptTokenCount": said.get("input"),
-        "candidatesTokenCount": said.get("output"),
-        "thoughtsTokenCount": said.get("thoughts"),
-        "cachedContentTokenCount": said.get("cached"),
-    }
-    return read_usage(named, Format.GEMINI)

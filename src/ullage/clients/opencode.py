@@ -83,10 +83,28 @@ class _Reader:
         if info.get("role") == "user":
             self._add_user_message(info, parts, at)
         elif info.get("summary") is True:
-            self._add_summary(info, parts, at)
+            # A failed summary drops nothing.
+            if info.get("error") is not None or not info.get("finish"):
+                return
+            mark = self._compacting.get(text_at(info, "parentID") or "", {})
+            tail = self._places.get(text_at(mark, "tail_start_id") or "")
+            text = "\n".join(text_at(part, "text") or "" for part in parts if part.get("type") == "text")
+            usage = _usage(table_at(info, "tokens"))
+            self.draft.let_go(
+                [summary_message(text)],
+                kept=() if tail is None else range(tail, len(self.draft.turns)),
+                before=None if usage is None else usage.input,
+                at=at,
+            )
         else:
             self.model = text_at(info, "modelID") or self.model
-            for step in _steps(parts):
+            # Older versions store several answers in one message.
+            steps: list[list[JsonObject]] = [[]]
+            for part in parts:
+                if part.get("type") == "step-start" and steps[-1]:
+                    steps.append([])
+                steps[-1].append(part)
+            for step in steps:
                 self._step(info, step, at)
 
     def _add_user_message(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
@@ -94,56 +112,67 @@ class _Reader:
         if mark is not None:
             self._compacting = {text_at(info, "id") or "": mark}
             return
-        said = tuple(_user_parts(parts))
+        user_parts: list[Part] = []
+        for part in parts:
+            kind, text = part.get("type"), text_at(part, "text")
+            if kind == "text" and text and part.get("ignored") is not True:
+                user_parts.append(Text(text))
+            # The text of plain files is included as a separate part.
+            elif kind == "file" and _is_image(part):
+                user_parts.append(_image(part))
+        said = tuple(user_parts)
         if said:
             self.draft.add(Message(role="user", parts=said), at)
 
-    def _add_summary(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
-        """Add a summary as a compaction; a failed summary drops nothing."""
-        if info.get("error") is not None or not info.get("finish"):
-            return
-        mark = self._compacting.get(text_at(info, "parentID") or "", {})
-        tail = self._places.get(text_at(mark, "tail_start_id") or "")
-        text = "\n".join(text_at(part, "text") or "" for part in parts if part.get("type") == "text")
-        usage = _usage(table_at(info, "tokens"))
-        self.draft.let_go(
-            [summary_message(text)],
-            kept=() if tail is None else range(tail, len(self.draft.turns)),
-            before=None if usage is None else usage.input,
-            at=at,
-        )
-
     def _step(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
         """Add one answer of the model, then the results of its calls."""
-        said = tuple(_answer_parts(parts))
+        answer_parts: list[Part] = []
+        for part in parts:
+            match part.get("type"):
+                case "text" if part.get("text"):
+                    answer_parts.append(Text(text_at(part, "text") or ""))
+                case "reasoning":
+                    metadata = table_at(part, "metadata")
+                    signature = text_at(table_at(metadata, "anthropic"), "signature") or text_at(
+                        table_at(metadata, "openai"), "reasoningEncryptedContent"
+                    )
+                    answer_parts.append(Thinking(text=text_at(part, "text") or "", signature=signature))
+                case "tool":
+                    arguments = json.dumps(
+                        table_at(part, "state").get("input") or {}, ensure_ascii=False, separators=(",", ":")
+                    )
+                    answer_parts.append(
+                        ToolCall(id=text_at(part, "callID"), name=text_at(part, "tool") or "", arguments=arguments)
+                    )
+                case _:
+                    pass
+        said = tuple(answer_parts)
         if not said:
             return
         place = self.draft.add(Message(role="assistant", parts=said), at)
         for part in parts:
             if part.get("type") == "tool":
-                self.draft.add(Message(role="tool", parts=(_result(part),)), at)
+                state = table_at(part, "state")
+                is_error = state.get("status") != "completed"
+                text = text_at(state, "error") or _INTERRUPTED if is_error else text_at(state, "output") or ""
+                is_cleared = bool(table_at(state, "time").get("compacted"))
+                media = () if is_cleared else (one for one in tables_at(state, "attachments") if _is_image(one))
+                self.draft.add(
+                    Message(
+                        role="tool",
+                        parts=(
+                            ToolResult(
+                                parts=(Text(_CLEARED if is_cleared else text), *map(_image, media)),
+                                call_id=text_at(part, "callID"),
+                                name=text_at(part, "tool"),
+                                is_error=is_error,
+                            ),
+                        ),
+                    ),
+                    at,
+                )
         finish = next((part for part in parts if part.get("type") == "step-finish"), info)
         self.draft.answered(place, _usage(table_at(finish, "tokens")), text_at(info, "modelID"), at)
-
-
-def _steps(parts: Sequence[JsonObject]) -> list[list[JsonObject]]:
-    """Split a message into answers: older versions store several in one message."""
-    steps: list[list[JsonObject]] = [[]]
-    for part in parts:
-        if part.get("type") == "step-start" and steps[-1]:
-            steps.append([])
-        steps[-1].append(part)
-    return steps
-
-
-def _user_parts(parts: Sequence[JsonObject]) -> Iterator[Part]:
-    for part in parts:
-        kind, text = part.get("type"), text_at(part, "text")
-        if kind == "text" and text and part.get("ignored") is not True:
-            yield Text(text)
-        # The text of plain files is included as a separate part.
-        elif kind == "file" and _is_image(part):
-            yield _image(part)
 
 
 def _image(part: JsonObject) -> Media:
@@ -151,40 +180,6 @@ def _image(part: JsonObject) -> Media:
     if head.startswith("data:"):
         return Media(kind="image", media_type=text_at(part, "mime"), data=data)
     return Media(kind="image", media_type=text_at(part, "mime"), url=head)
-
-
-def _answer_parts(parts: Sequence[JsonObject]) -> Iterator[Part]:
-    for part in parts:
-        match part.get("type"):
-            case "text" if part.get("text"):
-                yield Text(text_at(part, "text") or "")
-            case "reasoning":
-                metadata = table_at(part, "metadata")
-                signature = text_at(table_at(metadata, "anthropic"), "signature") or text_at(
-                    table_at(metadata, "openai"), "reasoningEncryptedContent"
-                )
-                yield Thinking(text=text_at(part, "text") or "", signature=signature)
-            case "tool":
-                arguments = json.dumps(
-                    table_at(part, "state").get("input") or {}, ensure_ascii=False, separators=(",", ":")
-                )
-                yield ToolCall(id=text_at(part, "callID"), name=text_at(part, "tool") or "", arguments=arguments)
-            case _:
-                pass
-
-
-def _result(part: JsonObject) -> ToolResult:
-    state = table_at(part, "state")
-    is_error = state.get("status") != "completed"
-    text = text_at(state, "error") or _INTERRUPTED if is_error else text_at(state, "output") or ""
-    is_cleared = bool(table_at(state, "time").get("compacted"))
-    media = () if is_cleared else (one for one in tables_at(state, "attachments") if _is_image(one))
-    return ToolResult(
-        parts=(Text(_CLEARED if is_cleared else text), *map(_image, media)),
-        call_id=text_at(part, "callID"),
-        name=text_at(part, "tool"),
-        is_error=is_error,
-    )
 
 
 def _is_image(part: JsonObject) -> bool:

@@ -87,58 +87,51 @@ def _path(lines: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
 def _note(draft: Draft, place: int, line: JsonObject) -> None:
     message = table_at(line, "message")
     if message.get("role") == "assistant":
-        usage = _usage(table_at(message, "usage"))
+        said, usage = table_at(message, "usage"), None
+        if said:
+            read, write = tokens_at(said, "cacheRead") or 0, tokens_at(said, "cacheWrite") or 0
+            usage = Usage(
+                input=(tokens_at(said, "input") or 0) + read + write,
+                output=tokens_at(said, "output"),
+                cache_read=read,
+                cache_write=write,
+            )
         draft.answered(place, usage, text_at(message, "model"), moment(line.get("timestamp")))
-
-
-def _usage(said: JsonObject) -> Usage | None:
-    if not said:
-        return None
-    read, write = tokens_at(said, "cacheRead") or 0, tokens_at(said, "cacheWrite") or 0
-    return Usage(
-        input=(tokens_at(said, "input") or 0) + read + write,
-        output=tokens_at(said, "output"),
-        cache_read=read,
-        cache_write=write,
-    )
 
 
 def _message(line: JsonObject, answered: set[str | None]) -> Message | None:
     """Return the part of a line that the model was shown; None if there is none."""
     match line.get("type"):
         case "message":
-            return _of_message(table_at(line, "message"), answered)
+            message = table_at(line, "message")
+            match message.get("role"):
+                case "assistant":
+                    # An aborted call has no result and was not sent again.
+                    kept = [part for part in _parts(message) if not isinstance(part, ToolCall) or part.id in answered]
+                    is_said = any(not isinstance(part, Thinking) for part in kept)
+                    if text_at(message, "stopReason") in _FAILED and not is_said:
+                        return None
+                    return Message(role="assistant", parts=tuple(kept)) if kept else None
+                case "toolResult":
+                    result = ToolResult(
+                        parts=tuple(_parts(message)),
+                        call_id=text_at(message, "toolCallId"),
+                        name=text_at(message, "toolName"),
+                        is_error=message.get("isError") is True,
+                    )
+                    return Message(role="tool", parts=(result,))
+                case "bashExecution":
+                    return None if message.get("excludeFromContext") is True else _user([Text(shown_command(message))])
+                case "branchSummary" | "compactionSummary":
+                    return summary_message(text_at(message, "summary") or "")
+                case _:
+                    return _user(_parts(message))
         case "custom_message":
             return _user(_parts(line))
         case "branch_summary":
             return summary_message(text_at(line, "summary") or "")
         case _:
             return None
-
-
-def _of_message(message: JsonObject, answered: set[str | None]) -> Message | None:
-    match message.get("role"):
-        case "assistant":
-            # An aborted call has no result and was not sent again.
-            kept = [part for part in _parts(message) if not isinstance(part, ToolCall) or part.id in answered]
-            is_said = any(not isinstance(part, Thinking) for part in kept)
-            if text_at(message, "stopReason") in _FAILED and not is_said:
-                return None
-            return Message(role="assistant", parts=tuple(kept)) if kept else None
-        case "toolResult":
-            result = ToolResult(
-                parts=tuple(_parts(message)),
-                call_id=text_at(message, "toolCallId"),
-                name=text_at(message, "toolName"),
-                is_error=message.get("isError") is True,
-            )
-            return Message(role="tool", parts=(result,))
-        case "bashExecution":
-            return None if message.get("excludeFromContext") is True else _user([Text(shown_command(message))])
-        case "branchSummary" | "compactionSummary":
-            return summary_message(text_at(message, "summary") or "")
-        case _:
-            return _user(_parts(message))
 
 
 def _user(parts: Sequence[Part]) -> Message | None:

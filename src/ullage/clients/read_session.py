@@ -65,7 +65,28 @@ def read_plain(document: Document) -> list[Conversation]:
     if isinstance(document.whole, list):
         return [_of_list(document.whole, broken=0)]
     bodies = [one for one in document.objects if holder_of(one)]
-    return [_of_body(body) for body in bodies] or [_of_list(list(document.values), broken=document.broken)]
+    conversations: list[Conversation] = []
+    for body in bodies:
+        format, holder = detect_format(body), holder_of(body)  # noqa: A001
+        values = body.get(holder or "messages")
+        listed = values if isinstance(values, list) else []
+        messages = _messages(listed)
+        draft = _build_draft(messages, format)
+        draft.unread["values that are no message"] = len(listed) - len(messages)
+        tools = body.get("tools")
+        system = next((body[key] for key in _SYSTEM.get(format, ()) if body.get(key)), "")
+        conversations.append(
+            draft.finished(
+                Conversation(
+                    program="messages",
+                    format=format,
+                    model=text_at(body, "model"),
+                    system=system,
+                    tools=tuple(tools) if isinstance(tools, list) else (),
+                )
+            )
+        )
+    return conversations or [_of_list(list(document.values), broken=document.broken)]
 
 
 def holder_of(body: JsonObject) -> Holder | None:
@@ -90,26 +111,6 @@ def _of_list(values: Sequence[Json], *, broken: int) -> Conversation:
     draft.unread["lines that are not JSON"] = broken
     draft.unread["values that are no message"] = len(values) - len(messages)
     return draft.finished(Conversation(program="messages", format=format))
-
-
-def _of_body(body: JsonObject) -> Conversation:
-    format, holder = detect_format(body), holder_of(body)  # noqa: A001
-    values = body.get(holder or "messages")
-    listed = values if isinstance(values, list) else []
-    messages = _messages(listed)
-    draft = _build_draft(messages, format)
-    draft.unread["values that are no message"] = len(listed) - len(messages)
-    tools = body.get("tools")
-    system = next((body[key] for key in _SYSTEM.get(format, ()) if body.get(key)), "")
-    return draft.finished(
-        Conversation(
-            program="messages",
-            format=format,
-            model=text_at(body, "model"),
-            system=system,
-            tools=tuple(tools) if isinstance(tools, list) else (),
-        )
-    )
 
 
 def _messages(values: Sequence[Json]) -> list[dict[str, Json]]:
@@ -164,7 +165,11 @@ def read_conversations(path: Path) -> list[Conversation]:
         if not found:
             raise UnreadableFile(f"`{path}` holds no session yet")
         return found
-    stored = _read_stored_session(path, data)
+    # Such a file only names the session; its messages are in the files beside it.
+    stored = None
+    if path.parent.parent.name == "session":
+        whole = parse(data.decode("utf-8", "replace")).whole
+        stored = read_stored(path, whole) if isinstance(whole, dict) and "messages" not in whole else None
     return [stored] if stored is not None else _read(data.decode("utf-8", "replace"), str(path), archived_at(path))
 
 
@@ -192,11 +197,3 @@ def _read(text: str, name: str, archived: Archived) -> list[Conversation]:
 def rewritten_text(text: str, natives: Sequence[Json]) -> str:
     """Return a list of messages or a request's body with other messages in it."""
     return rewritten_plain(parse(text), natives)
-
-
-def _read_stored_session(path: Path, data: bytes) -> Conversation | None:
-    """Read the session that a file only names, from the files beside it; return None for any other file."""
-    if path.parent.parent.name != "session":
-        return None
-    whole = parse(data.decode("utf-8", "replace")).whole
-    return read_stored(path, whole) if isinstance(whole, dict) and "messages" not in whole else None

@@ -56,7 +56,15 @@ def states_of(lines: Sequence[JsonObject], archived: Archived) -> list[State]:
         if before is None or _generation(_latest(before)) >= _generation(latest):
             break
         states.append(State(tuple(lines), latest))
-        lines = _undo_replacement(lines, latest, before)
+        ids = latest.get("ids")
+        replaced = frozenset(map(str, ids)) if isinstance(ids, list) else frozenset[str]()
+        undone: list[JsonObject] = []
+        for line in lines:
+            if line is latest:
+                undone += before
+            elif str(line.get("id")) not in replaced:
+                undone.append(line)
+        lines = undone
     return [State(tuple(lines), None), *reversed(states)]
 
 
@@ -66,20 +74,6 @@ def _latest(lines: Sequence[JsonObject]) -> JsonObject | None:
 
 def _generation(line: JsonObject | None) -> int:
     return 0 if line is None else tokens_at(line, "generation") or 0
-
-
-def _undo_replacement(
-    lines: Sequence[JsonObject], latest: JsonObject, before: Sequence[JsonObject]
-) -> list[JsonObject]:
-    ids = latest.get("ids")
-    replaced = frozenset(map(str, ids)) if isinstance(ids, list) else frozenset[str]()
-    undone: list[JsonObject] = []
-    for line in lines:
-        if line is latest:
-            undone += before
-        elif str(line.get("id")) not in replaced:
-            undone.append(line)
-    return undone
 
 
 _MESSAGES = frozenset({"message", "summary", "bridge"})
@@ -92,7 +86,8 @@ def recognises_own(document: Document) -> bool:
 def read_own(document: Document, archived: Archived) -> Conversation:
     headers = [one for one in document.objects if one.get("type") == "session"]
     header: JsonObject = headers[0] if headers else {}
-    reader = _Reader(_format(header), text_at(header, "model"))
+    said = text_at(header, "format")
+    reader = _Reader(Format(said) if said in tuple(Format) else Format.ULLAGE, text_at(header, "model"))
     reader.draft.unread["lines that are not JSON"] = document.broken
     reader.take(states_of(document.objects, archived))
     # The window that the session used last, if it was recorded.
@@ -108,11 +103,6 @@ def read_own(document: Document, archived: Archived) -> Conversation:
             window=window,
         )
     )
-
-
-def _format(header: JsonObject) -> Format:
-    said = text_at(header, "format")
-    return Format(said) if said in tuple(Format) else Format.ULLAGE
 
 
 class _Reader:

@@ -32,7 +32,7 @@ from typing import Any, cast
 from ullage.start_cache import project_walk
 
 from .jsonc import edit_jsonc, parse_jsonc
-from .programs import PROGRAMS, FileRules, Platform, Program, Surroundings, apply_rules
+from .programs import PROGRAMS, Platform, Program, Surroundings, apply_rules
 from .server_entries import (
     ConfigFile,
     Edit,
@@ -268,7 +268,10 @@ def read_clients(around: Surroundings) -> tuple[ClientConfig, ...]:
 def read_client(program: Program, around: Surroundings) -> ClientConfig:
     """Read the configuration of one program, with a problem for everything that could not be understood."""
     documents, problems = list[tuple[ConfigFile, object]](), list[Problem]()
-    candidates = tuple(_distinct_files(_with_folders(program.list_files(around))))
+    by_path = dict[str, ConfigFile]()
+    for file in _with_folders(program.list_files(around)):
+        by_path.setdefault(file.path, file)
+    candidates = tuple(by_path.values())
     for file in candidates:
         try:
             content = read_bytes(file.path)
@@ -288,11 +291,16 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
     ]
     servers.sort(key=lambda one: order.get(one.scope, len(order)))
     documents.sort(key=lambda one: order.get(one[0].scope, len(order)))
+    entries, seen = list[ServerEntry](), set[str]()
+    for one in servers:
+        entry = apply_rules(one, rules, program.prefixes(one.name), program.wholes(one.name))
+        entries.append(replace(entry, is_shadowed=True) if entry.name in seen else entry)
+        seen.add(entry.name)
     return ClientConfig(
         program=program,
         files=tuple(file for file, _ in documents),
         candidates=candidates,
-        servers=tuple(_mark_shadowed(_apply_all(program, one, rules) for one in servers)),
+        servers=tuple(entries),
         model=_find_model(program, [document for file, document in documents if not file.is_optional]),
         users_model=_find_model(
             program, [document for file, document in documents if file.scope != "project" and not file.is_optional]
@@ -372,14 +380,6 @@ def _with_folders(files: Iterable[ConfigFile]) -> Iterator[ConfigFile]:
                     yield replace(file, path=str(Path(file.path) / name), is_folder=False)
 
 
-def _distinct_files(files: Iterable[ConfigFile]) -> Iterator[ConfigFile]:
-    seen = set[str]()
-    for file in files:
-        if file.path not in seen:
-            seen.add(file.path)
-            yield file
-
-
 def _read_servers(
     program: Program, file: ConfigFile, document: object, around: Surroundings, problems: list[Problem]
 ) -> Iterator[ServerEntry]:
@@ -412,17 +412,6 @@ def _read_server(
         variables=around.environment,
     )
     return entry if program.finish_entry is None or table is None else program.finish_entry(entry, table)
-
-
-def _apply_all(program: Program, entry: ServerEntry, rules: Iterable[FileRules]) -> ServerEntry:
-    return apply_rules(entry, rules, program.prefixes(entry.name), program.wholes(entry.name))
-
-
-def _mark_shadowed(servers: Iterable[ServerEntry]) -> Iterator[ServerEntry]:
-    seen = set[str]()
-    for one in servers:
-        yield replace(one, is_shadowed=True) if one.name in seen else one
-        seen.add(one.name)
 
 
 def _find_model(program: Program, documents: Iterable[object]) -> str | None:
@@ -697,7 +686,20 @@ class UndoFolder:
     def _load(self, name: Path) -> ChangeRecord | None:
         try:
             content = read_bytes(str(name))
-            return None if content is None else _load_record(content)
+            if content is None:
+                return None
+            said = cast("dict[str, Any]", json.loads(content))
+            if said["version"] != _VERSION:
+                return None
+            return ChangeRecord(
+                program=said["program"],
+                file=said["file"],
+                format=said["format"],
+                before=None if said["before"] is None else base64.b64decode(said["before"]),
+                after=base64.b64decode(said["after"]),
+                removed=tuple(tuple(path) for path in said["removed"]),
+                added=tuple(tuple(path) for path in said["added"]),
+            )
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -714,18 +716,3 @@ def _dump(record: ChangeRecord) -> bytes:
         "added": [list(path) for path in record.added],
     }
     return json.dumps(said, indent=1).encode("ascii")
-
-
-def _load_record(content: bytes) -> ChangeRecord | None:
-    said = cast("dict[str, Any]", json.loads(content))
-    if said["version"] != _VERSION:
-        return None
-    return ChangeRecord(
-        program=said["program"],
-        file=said["file"],
-        format=said["format"],
-        before=None if said["before"] is None else base64.b64decode(said["before"]),
-        after=base64.b64decode(said["after"]),
-        removed=tuple(tuple(path) for path in said["removed"]),
-        added=tuple(tuple(path) for path in said["added"]),
-    )

@@ -155,7 +155,12 @@ _Change = Callable[[Object, int], Object]
 
 def _codex_definition(server: str, tool: Tool) -> Object:
     name = re.sub(r"[^A-Za-z0-9_]", "_", tool.name)
-    schema = _codex_schema(tool.input_schema)
+    # Codex keeps the keywords that it knows, and reduces a large schema.
+    schema = _drop_unused_definitions(cast("Object", _codex_known(dict(tool.input_schema))))
+    for step in (_drop_descriptions, _drop_definitions, _empty_deep_objects, _empty_compositions):
+        if len(_write(schema).encode()) <= _CODEX_MOST_BYTES:
+            break
+        schema = step(schema)
     return {
         "type": "function",
         **_function(name, "strict", False, tool.description or ""),
@@ -167,16 +172,6 @@ def _codex_namespace(server: ListedServer) -> str:
     name = f"mcp__{re.sub(r'[^A-Za-z0-9_]', '_', server.name)}"
     described = server.instructions or f"Tools in the {name} namespace."
     return _write({"type": "namespace", "name": name, "description": described, "tools": []})
-
-
-def _codex_schema(schema: Mapping[str, Json]) -> Object:
-    """Return a schema with the keywords that Codex knows, reduced where it is large."""
-    reduced = _drop_unused_definitions(cast("Object", _codex_known(dict(schema))))
-    for step in (_drop_descriptions, _drop_definitions, _empty_deep_objects, _empty_compositions):
-        if len(_write(reduced).encode()) <= _CODEX_MOST_BYTES:
-            break
-        reduced = step(reduced)
-    return reduced
 
 
 def _codex_known(value: Json) -> Json:

@@ -229,10 +229,7 @@ def _put(text: str, put: Put, newline: str) -> str:
     keys = (*missing, path[-1])
     for key in reversed(keys[1:]):
         value = {key: value}
-    return _insert(text, found, Put((keys[0],), value), newline)
-
-
-def _insert(text: str, found: _Object, put: Put, newline: str) -> str:
+    put = Put((keys[0],), value)
     unit, value = _indent_unit(text), put.value
     name = f"{json.dumps(put.path[0], ensure_ascii=False)}: "
     if not found.members:

@@ -763,30 +763,30 @@ _POLICY_CONDITIONS = (
 )
 
 
-def _gemini_policies(rules: object, file: ConfigFile) -> Iterator[PolicyRule]:
-    """Read `[[rule]]` tables with `toolName`, `mcpName`, `decision` and `priority`."""
-    for rule in cast("list[object]", rules) if isinstance(rules, list) else []:
-        said = dict(_items(rule))
-        decision = _POLICY_DECISIONS.get(str(said.get("decision")), "deny")
-        priority = said.get("priority")
-        rank = _POLICY_RANKS[file.scope] + min(max(priority if isinstance(priority, int | float) else 0, 0), 999)
-        server = said.get("mcpName")
-        names = read_names(said["toolName"]) if "toolName" in said else ("*",)
-        for name in names:
-            is_whole = not isinstance(server, str) or name.startswith(("mcp_", f"{server}__"))
-            yield PolicyRule(
-                pattern=name if is_whole else f"mcp_{server}_{name}",
-                decision=decision,
-                rank=rank,
-                is_limited=any(key in said for key in _POLICY_CONDITIONS),
-            )
-
-
 def _gemini_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
     if file.format == "markdown":
         return _agent_rules(document)
     if file.format == "toml":
-        return FileRules(policies=tuple(_gemini_policies(value_at(document, ("rule",)), file)))
+        policies: list[PolicyRule] = []
+        rules = value_at(document, ("rule",))
+        for rule in cast("list[object]", rules) if isinstance(rules, list) else []:
+            said = dict(_items(rule))
+            decision = _POLICY_DECISIONS.get(str(said.get("decision")), "deny")
+            priority = said.get("priority")
+            rank = _POLICY_RANKS[file.scope] + min(max(priority if isinstance(priority, int | float) else 0, 0), 999)
+            server = said.get("mcpName")
+            names = read_names(said["toolName"]) if "toolName" in said else ("*",)
+            for name in names:
+                is_whole = not isinstance(server, str) or name.startswith(("mcp_", f"{server}__"))
+                policies.append(
+                    PolicyRule(
+                        pattern=name if is_whole else f"mcp_{server}_{name}",
+                        decision=decision,
+                        rank=rank,
+                        is_limited=any(key in said for key in _POLICY_CONDITIONS),
+                    )
+                )
+        return FileRules(policies=tuple(policies))
     if file.path.endswith("mcp-server-enablement.json"):
         disabled = [name for name, state in _items(document) if value_at(state, ("enabled",)) is False]
         return FileRules(off=_fold_all(disabled))
