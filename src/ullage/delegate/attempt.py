@@ -132,21 +132,18 @@ class RepeatFilter:
             self._held.append(event)
             return []
         if event == self._open:
-            return self._close_pair(event)
+            self._pairs, self._open = self._pairs + 1, None
+            if self._pairs == 1:
+                # One event of the first pair was passed on; its duplicate waits until the next pair decides.
+                self._held.append(event)
+                return []
+            if self._pairs == _CERTAIN:
+                self._held.clear()
+                return [event]
+            return []
         self._is_single = self._pairs < _CERTAIN
         self._open = event
         return [*self.held_back(), event]
-
-    def _close_pair(self, event: RawEvent) -> list[RawEvent]:
-        self._pairs, self._open = self._pairs + 1, None
-        if self._pairs == 1:
-            # One event of the first pair was passed on; its duplicate waits until the next pair decides.
-            self._held.append(event)
-            return []
-        if self._pairs == _CERTAIN:
-            self._held.clear()
-            return [event]
-        return []
 
     def held_back(self) -> list[RawEvent]:
         """Return the events still kept when the stream ends, and clear them."""
@@ -170,18 +167,16 @@ def remove_quotations(said: str, messages: Iterable[Message], secrets: Iterable[
     if len(said) < _LEAST:
         return said
     asked = "\n".join(" ".join(text.split()) for message in messages for text in _texts(message.parts))
-    return "".join(_unquoted_passages(said, asked))
-
-
-def _unquoted_passages(said: str, asked: str) -> Iterator[str]:
+    kept: list[str] = []
     done = at = 0
     while at + _STEP <= len(said):
         start, end = _quotation(said, at, asked, done)
         if end - start >= _LEAST:
-            yield f"{said[done:start]}…"
+            kept.append(f"{said[done:start]}…")
             done = end
         at = max(at + _STEP, end)
-    yield said[done:]
+    kept.append(said[done:])
+    return "".join(kept)
 
 
 def _quotation(said: str, at: int, asked: str, least: int) -> tuple[int, int]:
@@ -233,7 +228,12 @@ def single_copy(events: Sequence[RawEvent]) -> list[RawEvent] | None:
         # The opening event came again, but its continuation differs from the first one's.
         return None
     # The kept events may come from several copies, and some readers treat another id as another answer.
-    return [_without_id(events[number]) for number in kept]
+    without_ids: list[RawEvent] = []
+    for number in kept:
+        event = events[number]
+        said = {key: value for key, value in _read(event).items() if key not in ("id", "responseId")}
+        without_ids.append((event[0], json.dumps(said) if said else event[1]))
+    return without_ids
 
 
 def _first_copy(keys: Sequence[RawEvent], *, keep_pace: bool) -> tuple[list[int], list[int]]:
@@ -263,28 +263,16 @@ def _is_opening(keys: Sequence[RawEvent], events: Sequence[RawEvent]) -> bool:
     first = _read(events[0])
     if text_at(first, "type") in _OPENINGS:
         return True
-    if _has_several_ids(events):
+    # A server that gives each event an id of its own uses no id twice.
+    read = [_read(event) for event in events]
+    ids = Counter(found for one in read if (found := text_at(one, "responseId") or text_at(one, "id")) is not None)
+    if len(ids) > 1 and min(ids.values()) > 1:
         return True
     following = next((_read(event) for key, event in zip(keys, events, strict=True) if key != keys[0]), None) or first
     if "candidates" in first:
         return table_at(first, "usageMetadata") != table_at(following, "usageMetadata")
     delta = _delta(first)
     return "role" in delta and (not text_at(delta, "content") or "role" not in _delta(following))
-
-
-def _has_several_ids(events: Sequence[RawEvent]) -> bool:
-    """Return whether the ids of the events belong to two or more answers.
-
-    A server that gives each event an id of its own uses no id twice.
-    """
-    read = [_read(event) for event in events]
-    ids = Counter(found for one in read if (found := text_at(one, "responseId") or text_at(one, "id")) is not None)
-    return len(ids) > 1 and min(ids.values()) > 1
-
-
-def _without_id(event: RawEvent) -> RawEvent:
-    said = {key: value for key, value in _read(event).items() if key not in ("id", "responseId")}
-    return event[0], json.dumps(said) if said else event[1]
 
 
 def _delta(event: JsonObject) -> JsonObject:
@@ -355,28 +343,24 @@ async def attempt(
             # An error after the answer was complete does not affect it.
             if not reader.is_whole:
                 raise
-        return _finish(reader, provider, came)
+        # If the stream contains several copies, one of them is read anew.
+        answer, single = reader.finish(), single_copy(came)
+        if single is None:
+            return answer
+        again = provider.wire.reader()
+        try:
+            for name, data in single:
+                again.feed(name, data)
+            return again.finish()
+        except ProviderFailed:
+            # What follows the end of the first copy is not part of it; without that end, only this answer exists.
+            return again.finish() if again.is_whole else answer
     except ProviderFailed as failure:
         failure.usage = reader.so_far()
         secrets = (provider.key, *provider.headers.values())
         failure.message = remove_quotations(failure.message, outgoing.messages, secrets)
         failure.args = (failure.message,)
         raise
-
-
-def _finish(reader: Reader, provider: Provider, came: Sequence[RawEvent]) -> Completion:
-    """Return the answer; if the stream contains several copies, read one of them anew."""
-    answer, single = reader.finish(), single_copy(came)
-    if single is None:
-        return answer
-    again = provider.wire.reader()
-    try:
-        for name, data in single:
-            again.feed(name, data)
-        return again.finish()
-    except ProviderFailed:
-        # What follows the end of the first copy is not part of it; without that end, only this answer exists.
-        return again.finish() if again.is_whole else answer
 
 
 @asynccontextmanager
@@ -561,7 +545,15 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
             with suppress(ProviderFailed):
                 listening.read(listening.repeats.held_back())
         if stream.document is not None:
-            _read_document(bytes(stream.document), listening)
+            # A provider that does not stream sends one JSON value, or one per line. A complete answer is read even if
+            # the response does not end.
+            said = _attempt_read(bytes(stream.document))
+            if isinstance(said, str):
+                lines = [_attempt_read(line.encode()) for line in said.splitlines() if line.strip()]
+                said = [line for line in lines if not isinstance(line, str)] if len(lines) > 1 else []
+            for one in said if isinstance(said, list) else [said]:
+                for heard in listening.reader.feed(None, json.dumps(one)):
+                    listening.hear(heard)
     if stream.document is not None and not listening.reader.is_whole:
         raise ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
 
@@ -584,20 +576,6 @@ async def _read_events(
                     pass
             return
     listening.read(listening.repeats.held_back())
-
-
-def _read_document(body: bytes, listening: _Listening) -> None:
-    """Read the answer of a provider that does not stream although it was requested: one JSON value, or one per line.
-
-    A complete answer is read even if the response does not end.
-    """
-    said = _attempt_read(body)
-    if isinstance(said, str):
-        lines = [_attempt_read(line.encode()) for line in said.splitlines() if line.strip()]
-        said = [line for line in lines if not isinstance(line, str)] if len(lines) > 1 else []
-    for one in said if isinstance(said, list) else [said]:
-        for heard in listening.reader.feed(None, json.dumps(one)):
-            listening.hear(heard)
 
 
 def _attempt_read(body: bytes) -> Json:

@@ -63,7 +63,11 @@ class OneCall:
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         """Reserve the estimate on top of the other runs' spending; `already` is part of what this call has spent."""
-        before, asked = _sum(self._taken), f"asked {next(self._asked)}"
+        dollars = [one.dollars for one in self._taken.values()]
+        known = [one for one in dollars if one is not None]
+        total = sum(known, Decimal(0)) if len(known) == len(dollars) else None
+        before = Spend(tokens=sum(one.tokens for one in self._taken.values()), dollars=total)
+        asked = f"asked {next(self._asked)}"
         # Before the first await, so that parallel runs see each other's reservations.
         self._taken[asked] = estimate
         try:
@@ -99,14 +103,6 @@ def as_one_call(delegate: Delegate) -> tuple[Delegate, OneCall]:
     """Return a delegate whose runs count as one call, and that call."""
     call = OneCall(delegate.purse, delegate.observers)
     return replace(delegate, purse=call, observers=(call,)), call
-
-
-def _sum(taken: dict[str, Spend]) -> Spend:
-    """Return the sum; its dollars are None if one of them has no known price."""
-    dollars = [one.dollars for one in taken.values()]
-    known = [one for one in dollars if one is not None]
-    total = sum(known, Decimal(0)) if len(known) == len(dollars) else None
-    return Spend(tokens=sum(one.tokens for one in taken.values()), dollars=total)
 
 
 PROMPTS: Mapping[str, str] = {
@@ -253,19 +249,15 @@ def read_fitting(text: str, schema: JsonObject) -> str:
         value = cast("Json", json.loads(body))
     except (ValueError, RecursionError) as error:
         raise Unfit("it is not JSON") from error
-    fault = next(iter(_checker(schema).iter_errors(value)), None)
-    if fault is not None:
-        place = "/".join(str(step) for step in fault.absolute_path) or "the whole"
-        raise Unfit(f"at `{place}` it does not fit the schema: {fault.message[:200]}")
-    return body
-
-
-def _checker(schema: JsonObject) -> Any:  # noqa: ANN401 - of a class that jsonschema makes
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend  # pyright: ignore[reportUnknownVariableType]
 
     def passes(*_: object) -> Iterator[Any]:
         return iter(())
 
-    checker: Any = extend(Draft202012Validator, dict.fromkeys(_UNCHECKED, passes))  # pyright: ignore[reportUnknownVariableType]
-    return cast("Any", checker(schema))
+    checker = cast("Any", extend(Draft202012Validator, dict.fromkeys(_UNCHECKED, passes)))
+    fault = next(iter(checker(schema).iter_errors(value)), None)
+    if fault is not None:
+        place = "/".join(str(step) for step in fault.absolute_path) or "the whole"
+        raise Unfit(f"at `{place}` it does not fit the schema: {fault.message[:200]}")
+    return body

@@ -13,7 +13,7 @@ command that runs them, and Python files must at least parse. Nothing is run.
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
 
@@ -75,18 +75,8 @@ def read_patch(text: str) -> list[FilePatch]:
     start = body.find("diff --git ")
     if start < 0:
         raise PatchFailed("there is no `diff --git a/… b/…` header")
-    files = list(_files(_lines(body[start:].rstrip("\n"))))
-    if not any(one.hunks or one.old != one.new for one in files):
-        raise PatchFailed("there is no hunk that begins with `@@ -start,count +start,count @@`")
-    return files
-
-
-def _lines(text: str) -> list[str]:
-    """Split a text at newlines only, unlike `str.splitlines`."""
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def _files(lines: list[str]) -> Iterator[FilePatch]:
+    files: list[FilePatch] = []
+    lines = _lines(body[start:].rstrip("\n"))
     current: FilePatch | None = None
     at = 0
     while at < len(lines):
@@ -95,7 +85,7 @@ def _files(lines: list[str]) -> Iterator[FilePatch]:
         at += 1
         if header:
             if current is not None:
-                yield current
+                files.append(current)
             current = FilePatch(header["old"], header["new"])
         elif hunk and current is not None:
             read, at = _hunk(hunk, lines, at)
@@ -105,7 +95,15 @@ def _files(lines: list[str]) -> Iterator[FilePatch]:
         elif current is not None and line == f"+++ {_NONE}":
             current.new = None
     if current is not None:
-        yield current
+        files.append(current)
+    if not any(one.hunks or one.old != one.new for one in files):
+        raise PatchFailed("there is no hunk that begins with `@@ -start,count +start,count @@`")
+    return files
+
+
+def _lines(text: str) -> list[str]:
+    """Split a text at newlines only, unlike `str.splitlines`."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _hunk(header: re.Match[str], lines: list[str], at: int) -> tuple[Hunk, int]:
@@ -139,7 +137,18 @@ def apply_patches(files: Mapping[str, str], patches: list[FilePatch]) -> dict[st
     changed = dict[str, str | None]()
     for patch in patches:
         there = {path: text for path, text in {**files, **changed}.items() if text is not None}
-        after = _apply(_before(there, patch), patch)
+        if patch.new is not None and patch.new != patch.old:
+            if patch.new in there:
+                raise PatchFailed(f"`{patch.new}` is made anew, and is there already")
+            if patch.new.startswith(("/", "~")) or ".." in patch.new.split("/"):
+                raise PatchFailed(f"`{patch.new}` is outside the project")
+        if patch.old is None:
+            before = ""
+        else:
+            if patch.old not in there:
+                raise PatchFailed(f"`{patch.old}` is none of the files; they are {', '.join(sorted(there))}")
+            before = there[patch.old]
+        after = _apply(before, patch)
         if patch.new is None and after:
             raise PatchFailed(f"`{patch.old}` is to be removed, and the patch leaves lines of it")
         if patch.old is not None and patch.old != patch.new:
@@ -147,19 +156,6 @@ def apply_patches(files: Mapping[str, str], patches: list[FilePatch]) -> dict[st
         if patch.new is not None:
             changed[patch.new] = after
     return changed
-
-
-def _before(there: Mapping[str, str], patch: FilePatch) -> str:
-    if patch.new is not None and patch.new != patch.old:
-        if patch.new in there:
-            raise PatchFailed(f"`{patch.new}` is made anew, and is there already")
-        if patch.new.startswith(("/", "~")) or ".." in patch.new.split("/"):
-            raise PatchFailed(f"`{patch.new}` is outside the project")
-    if patch.old is None:
-        return ""
-    if patch.old not in there:
-        raise PatchFailed(f"`{patch.old}` is none of the files; they are {', '.join(sorted(there))}")
-    return there[patch.old]
 
 
 def _apply(text: str, patch: FilePatch) -> str:
@@ -260,44 +256,29 @@ _OPEN = "\\ No newline at end of file\n"
 def patch_of(files: Mapping[str, str], patches: list[FilePatch]) -> str:
     """Return one patch with the same effect; raise `PatchFailed` if a hunk does not fit or nothing changes."""
     changed = apply_patches(files, patches)
-    renamed = dict(_find_renames(files, patches, changed))
-    said = "".join(
-        _one(renamed.get(path, path), path, files, after)
-        for path, after in changed.items()
-        if path not in renamed.values()
-    )
-    if not said:
-        raise PatchFailed("it changes nothing")
-    return said
-
-
-def _find_renames(
-    files: Mapping[str, str], patches: list[FilePatch], changed: Mapping[str, str | None]
-) -> Iterator[tuple[str, str]]:
-    """Yield the new and the old name of each renamed file."""
+    renamed: dict[str, str] = {}
     for patch in patches:
         old, new = patch.old or "", patch.new or ""
         if old != new and old in files and changed.get(old, "") is None and changed.get(new) is not None:
-            yield new, old
-
-
-def _one(old: str, new: str, files: Mapping[str, str], after: str | None) -> str:
-    before = files.get(old)
-    if before == after and old == new:
-        return ""
-    there, then = _patch_header_name("a", old, before), _patch_header_name("b", new, after)
-    hunks = "".join(
-        map(_end_line, unified_diff(_patching_lines(before or ""), _patching_lines(after or ""), there, then))
-    )
-    return f"diff --git a/{old} b/{new}\n{_about(old, new, before, after)}{hunks}"
-
-
-def _about(old: str, new: str, before: str | None, after: str | None) -> str:
-    if before is None:
-        return f"new {_MODE}\n"
-    if after is None:
-        return f"deleted {_MODE}\n"
-    return "" if old == new else f"rename from {old}\nrename to {new}\n"
+            renamed[new] = old
+    whole = ""
+    for path, after in changed.items():
+        old = renamed.get(path, path)
+        before = files.get(old)
+        if path in renamed.values() or (before == after and old == path):
+            continue
+        there, then = _patch_header_name("a", old, before), _patch_header_name("b", path, after)
+        lines = unified_diff(_patching_lines(before or ""), _patching_lines(after or ""), there, then)
+        if before is None:
+            about = f"new {_MODE}\n"
+        elif after is None:
+            about = f"deleted {_MODE}\n"
+        else:
+            about = "" if old == path else f"rename from {old}\nrename to {path}\n"
+        whole += f"diff --git a/{old} b/{path}\n{about}{''.join(map(_end_line, lines))}"
+    if not whole:
+        raise PatchFailed("it changes nothing")
+    return whole
 
 
 def _patching_lines(text: str) -> list[str]:

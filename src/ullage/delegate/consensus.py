@@ -13,7 +13,7 @@ the other way round.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -155,30 +155,34 @@ class _Answer:
 
     @cached_property
     def tokens(self) -> list[str]:
-        return list(self._tokens())
-
-    def _tokens(self) -> Iterator[str]:
-        """Yield words as written, without possessives; `isn't` becomes `is` and `n't`, `A` in `choose A` becomes
-        `A_`, `None` as a value `None_`, and units and their symbols are spelt out."""
-        text, last = _plain(self.text), ""
+        # `isn't` becomes `is` and `n't`, `A` in `choose A` becomes `A_`, `None` as a value `None_`, and units and their
+        # symbols are spelt out.
+        tokens: list[str] = []
+        # Dates, ordinals, full hours and negative numbers are written in one way.
+        text = _ISO_DATE.sub(
+            lambda found: f"{int(found[3])} {_MONTHS[int(found[2]) - 1].title()} {found[1]}",
+            self.text.replace("’", "'"),
+        )
+        text, last = _MINUS.sub("-", _FULL_HOUR.sub("", _ORDINAL.sub("", text))), ""
         for found in _TOKEN.finditer(text):
             word, before = found[0], last
             last = word
             if word in _SYMBOLS:
-                yield _SYMBOLS[word]
+                tokens.append(_SYMBOLS[word])
             elif (before[-1:].isdigit() or before == "°") and (unit := _unit(word.lower())) is not None:
-                yield unit
+                tokens.append(unit)
             elif word == "None" and text[: found.start()].rstrip(" `*_\"'")[-1:] not in _ENDS | {""}:
-                yield "None_"
+                tokens.append("None_")
             elif word.lower() in _LETTERS and _is_label(word, text[: found.start()], text[found.end() :]):
-                yield f"{word}_"
+                tokens.append(f"{word}_")
             elif word.lower().endswith("n't"):
-                yield from (word[:-3], "n't")
+                tokens.extend((word[:-3], "n't"))
             elif "'" in word:
                 head, _, tail = word.partition("'")
-                yield from (head,) if tail.lower() in ("s", "re", "ll", "ve", "m", "d") else (head, tail)
+                tokens.extend((head,) if tail.lower() in ("s", "re", "ll", "ve", "m", "d") else (head, tail))
             else:
-                yield word
+                tokens.append(word)
+        return tokens
 
     @cached_property
     def numbers(self) -> list[str]:
@@ -307,7 +311,11 @@ def groups(answers: Sequence[str]) -> list[list[int]]:
 def _alike(one: _Answer, other: _Answer) -> float:
     if one.text.split() == other.text.split():
         return 1.0
-    named, other_named = _compare_names(one, other)
+    # A word that the other answer writes in lower case is not a name, and initials are expanded to the words they
+    # abbreviate.
+    left = [name for name in one.names if name not in other.content or name in other.names]
+    right = [name for name in other.names if name not in one.content or name in one.names]
+    named, other_named = _spelled_out(left, right), _spelled_out(right, left)
     if _differ(one.numbers, other.numbers) or _differ(named, other_named) or _is_turned_round(one, other):
         return 0.0
     is_versioned = one.is_versioned or other.is_versioned
@@ -371,17 +379,6 @@ def _differ(one: Sequence[object], other: Sequence[object]) -> bool:
     return bool(set(one) - set(other)) and bool(set(other) - set(one))
 
 
-def _compare_names(one: _Answer, other: _Answer) -> tuple[list[str], list[str]]:
-    """Return the names in both answers.
-
-    A word that the other answer writes in lower case is not a name, and initials are expanded to the words they
-    abbreviate.
-    """
-    left = [name for name in one.names if name not in other.content or name in other.names]
-    right = [name for name in other.names if name not in one.content or name in one.names]
-    return _spelled_out(left, right), _spelled_out(right, left)
-
-
 def _spelled_out(names: list[str], others: list[str]) -> list[str]:
     initials = "".join(name[0] for name in others)
     found = list[str]()
@@ -433,14 +430,6 @@ def _unit(word: str) -> str | None:
         if form in _UNITS or form in _UNIT_NAMES:
             return _UNITS.get(form, form)
     return None
-
-
-def _plain(text: str) -> str:
-    """Return a text with one way of writing dates, ordinals, full hours and negative numbers."""
-    text = _ISO_DATE.sub(
-        lambda found: f"{int(found[3])} {_MONTHS[int(found[2]) - 1].title()} {found[1]}", text.replace("’", "'")
-    )
-    return _MINUS.sub("-", _FULL_HOUR.sub("", _ORDINAL.sub("", text)))
 
 
 def _number(word: str) -> str:
@@ -525,12 +514,21 @@ async def consensus(
         for name in names:
             tasks.start_soon(one, name)
     if not outcomes:
-        raise _nobody(errors)
+        last = list(errors.values())[-1]
+        last.message = "\n  ".join(("no model answered:", *(f"{name}: {one.message}" for name, one in errors.items())))
+        last.args = (last.message,)
+        last.suggestion = "; ".join(dict.fromkeys(one.suggestion for one in errors.values() if one.suggestion))
+        raise last
     ordered = {name: outcomes[name] for name in names if name in outcomes}
     judged = None
     if judge is not None:
         try:
-            judged = await _judge(delegate, ask, ordered, judge, hear)
+            said = "\n".join(
+                f'<answer model="{name}">\n{one.completion.text}\n</answer>' for name, one in ordered.items()
+            )
+            question = [message for message in ask.messages if message.role not in ("system", "developer")]
+            messages = (*system(delegate.policy.prompts, "judge"), *question, asked(said))
+            judged = await delegate.run(replace(ask, force_model=judge, messages=messages, prompt_tokens=None), hear)
         except UllageError as error:
             errors["judge"] = error
     return Consensus(
@@ -542,23 +540,7 @@ async def consensus(
     )
 
 
-def _nobody(errors: dict[str, UllageError]) -> UllageError:
-    """Return the last error, extended by the name of every model and why it did not answer."""
-    last = list(errors.values())[-1]
-    last.message = "\n  ".join(("no model answered:", *(f"{name}: {one.message}" for name, one in errors.items())))
-    last.args = (last.message,)
-    last.suggestion = "; ".join(dict.fromkeys(one.suggestion for one in errors.values() if one.suggestion))
-    return last
-
-
 def _different(names: tuple[str, ...], policy: Policy) -> tuple[str, ...]:
     """Return the first name of each different model."""
     by_model = {policy.aliases.get(name, name): name for name in reversed(names)}
     return tuple(name for name in dict.fromkeys(names) if name in by_model.values())
-
-
-async def _judge(delegate: Delegate, ask: Ask, answers: dict[str, Outcome], judge: str, hear: Hear) -> Outcome:
-    said = "\n".join(f'<answer model="{name}">\n{one.completion.text}\n</answer>' for name, one in answers.items())
-    question = [message for message in ask.messages if message.role not in ("system", "developer")]
-    messages = (*system(delegate.policy.prompts, "judge"), *question, asked(said))
-    return await delegate.run(replace(ask, force_model=judge, messages=messages, prompt_tokens=None), hear)

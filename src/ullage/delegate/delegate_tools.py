@@ -15,6 +15,7 @@ table `{"name": …, "end": true}` on its last call; `dev.ullage/session` is `{"
 session, which is otherwise identified by its caller. Both are scopes of budgets.
 """
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -112,14 +113,19 @@ def read(arguments: JsonObject, known: tuple[str, ...], required: tuple[str, ...
             raise InvalidArguments(f"`{name}` is missing", suggestion=f"give `{name}`", options=known)
     metadata, caps = _table(arguments, "metadata", _METADATA), _table(arguments, "caps", _CAPS)
     files, paths = _files(arguments, is_needed="files" in required)
+    said = _text(metadata, "language")
+
+    def fits(value: Json) -> int | None:
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
     return Arguments(
         prompt=_text(arguments, "prompt") or "",
         force_model=_text(arguments, "forceModel"),
-        language=_language(metadata),
+        language=None if said is None else said.strip().lower().replace("_", "-").split("-")[0],
         tier=_text(metadata, "tier"),
         domain=_domain(metadata),
         temperature=_temperature(metadata),
-        max_output_tokens=_output(caps),
+        max_output_tokens=_of(caps, "maxOutputTokens", fits, "a whole number above 0"),
         context=_texts(arguments, "context"),
         files=files,
         paths=paths,
@@ -186,11 +192,6 @@ def _files(table: JsonObject, *, is_needed: bool) -> tuple[dict[str, str], tuple
     return files, paths
 
 
-def _language(metadata: JsonObject) -> str | None:
-    said = _text(metadata, "language")
-    return None if said is None else said.strip().lower().replace("_", "-").split("-")[0]
-
-
 def _domain(metadata: JsonObject) -> str:
     said = _text(metadata, "domain") or "default"
     if said not in _DOMAINS:
@@ -206,13 +207,6 @@ def _temperature(metadata: JsonObject) -> float | None:
         return float(value) if abs(value) <= sys.float_info.max else None
 
     return _of(metadata, "temperature", fits, "a number")
-
-
-def _output(caps: JsonObject) -> int | None:
-    def fits(value: Json) -> int | None:
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-    return _of(caps, "maxOutputTokens", fits, "a whole number above 0")
 
 
 class Held(Protocol):
@@ -468,7 +462,14 @@ class DelegateSource(ToolSource):
         return await answers[tool.name](call, arguments, hear)
 
     async def _run(self, call: Call, arguments: Arguments, hear: Hear) -> Reply:
-        earlier = await self._resume_conversation(call, arguments)
+        handle = arguments.continues
+        earlier = None
+        if handle is not None:
+            if handle == _LAST:
+                handle = self._latest.get((call.caller.principal, call.caller.session))
+            if self.answers is None or handle is None:
+                raise UnknownHandle("there is no earlier answer to continue", suggestion="leave `continue` out")
+            earlier = await self.answers.open(handle, call.caller)
         texts = (
             await self._read_context_handles(call, arguments),
             shown_files(await self._contents(arguments)),
@@ -477,7 +478,13 @@ class DelegateSource(ToolSource):
         prompt = asked(*texts)
         messages = (
             *(earlier.messages if earlier else ()),
-            replace(prompt, parts=(*await self._images(arguments), *prompt.parts)),
+            replace(
+                prompt,
+                parts=(
+                    *(await self._roots("images").images(arguments.images) if arguments.images else ()),
+                    *prompt.parts,
+                ),
+            ),
         )
         ask = self._ask(call, arguments, "run", (*self._system("run"), *messages))
         if arguments.force_model is None and earlier and earlier.model in self.delegate.policy.models:
@@ -486,16 +493,14 @@ class DelegateSource(ToolSource):
             outcome = await self.delegate.run(ask, hear)
             said, text = report(outcome), outcome.completion.text
         else:
-            found = await self._fitting_schema(ask, arguments.schema, hear)
+            schema = arguments.schema
+            check_schema(schema)
+            words = Message(role="system", parts=(Text(describe_schema(schema)),))
+            ask = replace(ask, output_schema=schema, messages=(words, *ask.messages))
+            found = await ask_until_fit(self.delegate, ask, lambda text: read_fitting(text, schema), hear)
             outcome, said, text = found.outcome, _report_checked(found), found.value
         handle = await self._keep(call, outcome, messages, text)
         return Reply.text(text, meta={DELEGATE: said if handle is None else {**said, "handle": handle}})
-
-    async def _fitting_schema(self, ask: Ask, schema: JsonObject, hear: Hear) -> Checked[str]:
-        check_schema(schema)
-        words = Message(role="system", parts=(Text(describe_schema(schema)),))
-        ask = replace(ask, output_schema=schema, messages=(words, *ask.messages))
-        return await ask_until_fit(self.delegate, ask, lambda text: read_fitting(text, schema), hear)
 
     async def _diff(self, call: Call, arguments: Arguments, hear: Hear) -> Reply:
         files = await self._contents(arguments)
@@ -514,16 +519,27 @@ class DelegateSource(ToolSource):
     async def _consensus(self, call: Call, arguments: Arguments, hear: Hear) -> Reply:
         ask = self._ask(call, arguments, "consensus", (*self._system("run"), asked(arguments.prompt)))
         found = await consensus(self.delegate, ask, arguments.models, arguments.judge, hear)
-        return Reply.text(_together(found), meta={DELEGATE: _consensus_report(found)})
+        names = list(found.answers)
+        same = groups([one.completion.text for one in found.answers.values()])
+        return Reply.text(
+            _together(found),
+            meta={
+                DELEGATE: {
+                    "agreement": found.agreement,
+                    "groups": [[names[place] for place in group] for group in same],
+                    "answers": {name: report(one) for name, one in found.answers.items()},
+                    "failed": dict(found.failed),
+                    "judge": None if found.judged is None else report(found.judged),
+                    "cost": cost_json(found.cost),
+                }
+            },
+        )
 
     async def _contents(self, arguments: Arguments) -> dict[str, str]:
         """Return the files of a call by their name in the prompt, both those passed and those read from the folders."""
         if not arguments.paths:
             return dict(arguments.files)
         return {**arguments.files, **await self._roots("files").texts(arguments.paths)}
-
-    async def _images(self, arguments: Arguments) -> tuple[Media, ...]:
-        return await self._roots("images").images(arguments.images) if arguments.images else ()
 
     def _roots(self, argument: str) -> Files:
         if self.files is None:
@@ -532,16 +548,6 @@ class DelegateSource(ToolSource):
                 suggestion="the user names folders under `file_roots` in the table `[delegate]` of their ullage.toml",
             )
         return self.files
-
-    async def _resume_conversation(self, call: Call, arguments: Arguments) -> Conversation | None:
-        handle = arguments.continues
-        if handle is None:
-            return None
-        if handle == _LAST:
-            handle = self._latest.get((call.caller.principal, call.caller.session))
-        if self.answers is None or handle is None:
-            raise UnknownHandle("there is no earlier answer to continue", suggestion="leave `continue` out")
-        return await self.answers.open(handle, call.caller)
 
     async def _keep(self, call: Call, outcome: Outcome, messages: tuple[Message, ...], text: str) -> str | None:
         """Keep a conversation and return the handle that continues it.
@@ -569,7 +575,10 @@ class DelegateSource(ToolSource):
         """
         answers, others = list[str](), list[str]()
         for handle in arguments.context:
-            found = await self._answer_at(handle, call)
+            found = None
+            if self.answers is not None:
+                with contextlib.suppress(UnknownHandle):
+                    found = (await self.answers.open(handle, call.caller)).answer
             if found is None:
                 others.append(handle)
             else:
@@ -583,15 +592,6 @@ class DelegateSource(ToolSource):
             texts.append(await self.held.passages(tuple(others), call.caller, left))
         together = "\n\n".join(texts)
         return f"<context>\n{together}\n</context>" if texts else ""
-
-    async def _answer_at(self, handle: str, call: Call) -> str | None:
-        """Return the earlier answer with this handle; None if the handle is not an answer's."""
-        if self.answers is None:
-            return None
-        try:
-            return (await self.answers.open(handle, call.caller)).answer
-        except UnknownHandle:
-            return None
 
     def _cut(self, text: str, tokens: int) -> str:
         """Return the beginning of a text, within a token limit."""
@@ -635,7 +635,8 @@ def _report_checked(found: Checked[Any]) -> dict[str, Json]:
 def _together(found: Consensus) -> str:
     """Return the text for the caller's model: one answer if a judge wrote it or all agree, else each; and which
     models failed."""
-    lost = "; ".join(f"{name} ({_first_line(why)})" for name, why in found.failed.items())
+    first_lines = {name: why.partition("\n")[0][:120] for name, why in found.failed.items()}
+    lost = "; ".join(f"{name} ({why})" for name, why in first_lines.items())
     missing = f"\n\n[no answer: {lost}]" if lost else ""
     texts = [one.completion.text for one in found.answers.values()]
     if found.judged is not None:
@@ -645,20 +646,3 @@ def _together(found: Consensus) -> str:
     said = "\n\n".join(f"## {name}\n{one.completion.text}" for name, one in found.answers.items())
     level = "unknown" if found.agreement is None else f"{found.agreement:.0%}"
     return f"{said}{missing}\n\n[agreement of words: {level}]"
-
-
-def _first_line(why: str) -> str:
-    return why.partition("\n")[0][:120]
-
-
-def _consensus_report(found: Consensus) -> dict[str, Json]:
-    names = list(found.answers)
-    same = groups([one.completion.text for one in found.answers.values()])
-    return {
-        "agreement": found.agreement,
-        "groups": [[names[place] for place in group] for group in same],
-        "answers": {name: report(one) for name, one in found.answers.items()},
-        "failed": dict(found.failed),
-        "judge": None if found.judged is None else report(found.judged),
-        "cost": cost_json(found.cost),
-    }

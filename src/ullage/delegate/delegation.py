@@ -14,7 +14,6 @@ model, and contains no response body of a provider.
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -28,7 +27,7 @@ from ullage.errors import UllageError
 from ullage.messages import Format, Media, Message, Part, Request, Thinking, ToolDefinition, join_texts
 from ullage.models import Cost, ModelTable, Usage
 from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
-from ullage.tracing import Span, child_span
+from ullage.tracing import child_span
 
 from .attempt import Hear, attempt
 from .model_call import Attempt, Completion, Event, Happening, Observer, Outcome, Outgoing, Provider, ProviderFailed
@@ -38,7 +37,6 @@ from .router import (
     Candidate,
     Route,
     RouteRequest,
-    Shortened,
     TooLong,
     detect_language,
     route,
@@ -378,23 +376,6 @@ _PROVIDER_NAMES = {"google": "gcp.gemini"}
 """Providers that OpenTelemetry's conventions know under another name."""
 
 
-def _model_span(candidate: Candidate, provider: Provider, asked: Outgoing) -> AbstractContextManager[Span | None]:
-    """Record the request to a provider, without the prompt."""
-    is_gemini = candidate.entry.provider == "google"
-    operation, address = "generate_content" if is_gemini else "chat", httpx2.URL(provider.base_url)
-    return child_span(
-        f"{operation} {asked.model}",
-        gen_ai__operation__name=operation,
-        gen_ai__provider__name=_PROVIDER_NAMES.get(candidate.entry.provider, candidate.entry.provider),
-        gen_ai__request__model=asked.model,
-        gen_ai__request__stream=True,
-        gen_ai__request__max_tokens=asked.max_output_tokens,
-        gen_ai__request__temperature=asked.temperature,
-        server__address=address.host,
-        server__port=address.port or (443 if address.scheme == "https" else 80),
-    )
-
-
 @dataclass(slots=True, kw_only=True)
 class Delegate:
     """Delegates requests to models: routes, retries, falls back and accounts for the cost.
@@ -432,7 +413,12 @@ class Delegate:
         Raises:
             InvalidArguments: the model, tier or domain does not exist, or the prompt fits no context window.
         """
-        estimated = await self._weigh(ask) if ask.prompt_tokens is None else ask.prompt_tokens
+        estimated = ask.prompt_tokens
+        if estimated is None:
+            from ullage.tokens import patiently
+
+            weighed = await patiently(self.meter.weigh_steps(*to_be_weighed(ask, self.policy, self.models)))
+            estimated = weighed.total.high
         language, how = self._language(ask)
         found = route(
             RouteRequest(
@@ -498,18 +484,19 @@ class Delegate:
         try:
             return ask, [], await self.plan(ask)
         except TooLong as too_long:
-            found = await self._shorten_to_room(ask, too_long.room) if self.cut or ask.cut else None
+            found = None
+            if self.cut or ask.cut:
+                room = too_long.room
+
+                def fits(messages: tuple[Message, ...]) -> bool:
+                    asked = to_be_weighed(replace(ask, messages=messages), self.policy, self.models)
+                    return self.meter.weigh(*asked).total.high <= room
+
+                found = await anyio.to_thread.run_sync(shorten_last_message, ask.messages, fits)
             if found is None:
                 raise
         ask = replace(ask, messages=found.messages, prompt_tokens=None)
         return ask, [f"the prompt was cut: {found.left_out:,} characters left out"], await self.plan(ask)
-
-    async def _shorten_to_room(self, ask: Ask, room: int) -> Shortened | None:
-        def fits(messages: tuple[Message, ...]) -> bool:
-            asked = to_be_weighed(replace(ask, messages=messages), self.policy, self.models)
-            return self.meter.weigh(*asked).total.high <= room
-
-        return await anyio.to_thread.run_sync(shorten_last_message, ask.messages, fits)
 
     def _is_priced(self, candidate: Candidate, course: Course) -> bool:
         price = self._price(candidate, _most(candidate, course.estimated))
@@ -582,7 +569,17 @@ class Delegate:
             course.attempts.append(self._record_failure(trial, course, ProviderFailed("was given up", kind="deadline")))
             raise
         self.benched.rise(candidate.entry.id)
-        course.attempts.append(self._record_answer(trial, course, answer))
+        # Count only if the provider reported no usage: counting a long answer is slow.
+        said = believable(answer.usage)
+        # The model also wrote its tool calls, which are not streamed.
+        came = 0
+        if said.output is None:
+            calls = (f"{call.name}{call.arguments}" for call in answer.tool_calls)
+            came = self._count("".join((trial.text, *calls)), trial.candidate)
+        usage, reported = complete_usage(said, sent=course.estimated, came=came)
+        reckoned = self._price(trial.candidate, usage)
+        cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
+        course.attempts.append(trial.ended(usage=usage, reported=reported, cost=cost))
         return answer
 
     async def _ask_provider(self, candidate: Candidate, order: "_Order", course: Course, trial: Trial) -> Completion:
@@ -593,7 +590,20 @@ class Delegate:
         reader = provider.wire.reader()
         trial.so_far = reader.so_far
         asked = outgoing(candidate, order.ask, is_open=order.is_open)
-        with _model_span(candidate, provider, asked) as span:
+        # The span does not contain the prompt.
+        is_gemini = candidate.entry.provider == "google"
+        operation, address = "generate_content" if is_gemini else "chat", httpx2.URL(provider.base_url)
+        with child_span(
+            f"{operation} {asked.model}",
+            gen_ai__operation__name=operation,
+            gen_ai__provider__name=_PROVIDER_NAMES.get(candidate.entry.provider, candidate.entry.provider),
+            gen_ai__request__model=asked.model,
+            gen_ai__request__stream=True,
+            gen_ai__request__max_tokens=asked.max_output_tokens,
+            gen_ai__request__temperature=asked.temperature,
+            server__address=address.host,
+            server__port=address.port or (443 if address.scheme == "https" else 80),
+        ) as span:
             try:
                 with anyio.move_on_at(course.deadline):
                     return await attempt(self.client, provider, asked, trial.heard, reader)
@@ -615,15 +625,6 @@ class Delegate:
             return reader.finish()
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
-    def _record_answer(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
-        # Count only if the provider reported no usage: counting a long answer is slow.
-        said = believable(answer.usage)
-        came = 0 if said.output is not None else self._count(_join_answer_text(trial.text, answer), trial.candidate)
-        usage, reported = complete_usage(said, sent=course.estimated, came=came)
-        reckoned = self._price(trial.candidate, usage)
-        cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
-        return trial.ended(usage=usage, reported=reported, cost=cost)
-
     def _record_failure(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
         usage, reported, said = NOTHING, True, believable(trial.so_far())
         if trial.text or said.input is not None or failed.may_be_billed:
@@ -639,12 +640,6 @@ class Delegate:
         provider = self.providers.get(candidate.entry.provider)
         host = None if provider is None else provider.host
         return price_attempt(usage, candidate.entry, self.models, host=host, when=self.now())
-
-    async def _weigh(self, ask: Ask) -> int:
-        """Return the upper bound of the prompt's tokens."""
-        from ullage.tokens import patiently
-
-        return (await patiently(self.meter.weigh_steps(*to_be_weighed(ask, self.policy, self.models)))).total.high
 
     def _count(self, text: str, candidate: Candidate) -> int:
         return self.meter.count(text, counted_as(candidate.entry.model, self.models)).tokens
@@ -677,11 +672,6 @@ class _Order:
     payment: Payment
     is_open: bool = False
     """Whether to send no encrypted reasoning, because a provider refused it."""
-
-
-def _join_answer_text(text: str, answer: Completion) -> str:
-    """Return all that the model wrote: the streamed text, and its tool calls, which are not streamed."""
-    return "".join((text, *(f"{call.name}{call.arguments}" for call in answer.tool_calls)))
 
 
 def _most(candidate: Candidate, estimated: int) -> Usage:

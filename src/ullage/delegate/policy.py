@@ -173,7 +173,9 @@ class Evaluation:
         if self.dominant is not None:
             best = f"`{self.dominant}` is the best and the cheapest"
             return f"{best}: routing gains nothing here, and an oracle {self.oracle.score - self.best.score:.3f}"
-        if gained < 0 and not _cheaper(self.policy, self.best):
+        if gained < 0 and not (
+            self.policy.cost is not None and self.best.cost is not None and self.policy.cost < self.best.cost
+        ):
             return f"`{self.best.name}` alone is better and costs no more than this policy"
         if gained == 0:
             return f"as good as `{self.best.name}` alone{_saving(self.policy, self.best)}"
@@ -190,7 +192,12 @@ def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> 
     Returns:
         The comparison; None if no case can be judged.
     """
-    models = _everywhere(cases)
+    # Cases that lack one of the models with outcomes in most cases are left out.
+    counts = dict[str, int]()
+    for case in cases:
+        for model in case.outcomes:
+            counts[model] = counts.get(model, 0) + 1
+    models = [model for model, count in counts.items() if 2 * count > len(cases)]
     judged = [
         (case, name) for case in cases if (name := _first_recorded_outcome(case, choose(case), models)) is not None
     ]
@@ -198,25 +205,25 @@ def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> 
         return None
     kept = [case for case, _ in judged]
     singles = [_standing(model, [case.outcomes[model] for case in kept]) for model in models]
+    best_answers = [
+        min((case.outcomes[model] for model in models), key=lambda one: (-one.score, one.cost is None, one.cost or 0))
+        for case in kept
+    ]
+    dominant = None
+    if len(singles) >= 2 and all(one.cost is not None for one in singles):
+        best = max(one.score for one in singles)
+        least = min(one.cost or 0 for one in singles)
+        dominant = next((one.name for one in singles if one.score == best and one.cost == least), None)
     return Evaluation(
         policy=_standing("policy", [case.outcomes[name] for case, name in judged]),
         singles=tuple(sorted(singles, key=lambda one: (-one.score, one.cost is None, one.cost or 0))),
-        chance=_chance(singles),
-        oracle=_standing("oracle", [_best(case, models) for case in kept]),
+        chance=_standing("random", [Recorded(score=one.score, cost=one.cost) for one in singles]),
+        oracle=_standing("oracle", best_answers),
         cases=len(judged),
         left_out=len(cases) - len(judged),
-        dominant=_dominant(singles),
+        dominant=dominant,
         chosen={model: sum(name == model for _, name in judged) for model in models},
     )
-
-
-def _everywhere(cases: Sequence[Case]) -> list[str]:
-    """Return the models with an outcome in most cases; a case that lacks one of them is left out."""
-    counts = dict[str, int]()
-    for case in cases:
-        for model in case.outcomes:
-            counts[model] = counts.get(model, 0) + 1
-    return [model for model, count in counts.items() if 2 * count > len(cases)]
 
 
 def _first_recorded_outcome(case: Case, names: Sequence[str], models: Sequence[str]) -> str | None:
@@ -232,28 +239,6 @@ def _standing(name: str, outcomes: Sequence[Recorded]) -> Standing:
         score=sum(one.score for one in outcomes) / len(outcomes),
         cost=sum(costs) / len(costs) if len(costs) == len(outcomes) else None,
     )
-
-
-def _chance(singles: Sequence[Standing]) -> Standing:
-    return _standing("random", [Recorded(score=one.score, cost=one.cost) for one in singles])
-
-
-def _best(case: Case, models: Sequence[str]) -> Recorded:
-    """Return the highest score, and the cheapest of equal scores."""
-    outcomes = [case.outcomes[model] for model in models]
-    return min(outcomes, key=lambda one: (-one.score, one.cost is None, one.cost or 0))
-
-
-def _dominant(singles: Sequence[Standing]) -> str | None:
-    if len(singles) < 2 or any(one.cost is None for one in singles):
-        return None
-    best = max(one.score for one in singles)
-    least = min(one.cost or 0 for one in singles)
-    return next((one.name for one in singles if one.score == best and one.cost == least), None)
-
-
-def _cheaper(one: Standing, other: Standing) -> bool:
-    return one.cost is not None and other.cost is not None and one.cost < other.cost
 
 
 def _saving(one: Standing, other: Standing) -> str:
@@ -505,14 +490,14 @@ def lint(policy: Policy, models: ModelTable, today: date) -> tuple[Warned, ...]:
         today: the date on which models are checked for retirement.
     """
     findings = (finding for check in _CHECKS for finding in check(policy, models, today))
-    return tuple(Warned(key=key, message=message, place=_place(key, policy)) for key, message in findings)
-
-
-def _place(key: str, policy: Policy) -> str | None:
-    """Return the place of a key, or of the nearest table that contains it."""
-    while key and key not in policy.places:
-        key = key.rpartition(".")[0]
-    return policy.places.get(key)
+    warnings: list[Warned] = []
+    for key, message in findings:
+        # The place of the key, or of the nearest table that contains it.
+        placed = key
+        while placed and placed not in policy.places:
+            placed = placed.rpartition(".")[0]
+        warnings.append(Warned(key=key, message=message, place=policy.places.get(placed)))
+    return tuple(warnings)
 
 
 def _entry(alias: str, policy: Policy) -> ModelEntry | None:
@@ -597,7 +582,13 @@ def _larger_than(window: int, policy: Policy, models: ModelTable) -> str | None:
 
 def _tiers(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     """Find tiers that no model can reach, and tiers with the same effect."""
-    most = max((limit for entry in policy.models.values() if (limit := _hard(entry, models)) is not None), default=None)
+    limits: list[int] = []
+    for entry in policy.models.values():
+        match = models.get(entry.model)
+        caps = (entry.cap_hard, entry.max_output_tokens, None if match is None else match.card.max_output)
+        if known := [cap for cap in caps if cap is not None]:
+            limits.append(min(known))
+    most = max(limits, default=None)
     for tier, cap in policy.tiers.items():
         if most is not None and cap > most:
             yield f"caps.tiers.{tier}", f"tier `{tier}` allows {cap:,}, and no model gives more than {most:,}"
@@ -641,7 +632,11 @@ def _cycles(policy: Policy, models: ModelTable, today: date) -> Iterator[_Findin
             circle = " -> ".join(f"`{name}`" for name in (*ring, ring[0]))
             yield f"routing.fallbacks.{ring[0]}", f"fallbacks in a circle: {circle}"
     for alias, chain in policy.fallbacks.items():
-        same = [name for name in chain if name != alias and _same_model(alias, name, policy)]
+        same = [
+            name
+            for name in chain
+            if name != alias and (policy.aliases.get(alias, alias) == policy.aliases.get(name, name))
+        ]
         yield from (
             (f"routing.fallbacks.{alias}", f"`{alias}` falls back on `{name}`, which is the same model")
             for name in same
@@ -658,10 +653,6 @@ def _ring(alias: str, policy: Policy) -> tuple[str, ...]:
         ways += [(*way, name) for name in dict.fromkeys(chain) if name not in seen]
         seen |= set(chain)
     return ()
-
-
-def _same_model(one: str, other: str, policy: Policy) -> bool:
-    return policy.aliases.get(one, one) == policy.aliases.get(other, other)
 
 
 def _temperatures(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
@@ -695,12 +686,6 @@ def _retirement(match: Match, today: date) -> str | None:
 def _window(entry: ModelEntry, models: ModelTable) -> int | None:
     match = models.get(entry.model)
     return entry.window or (None if match is None else match.card.window)
-
-
-def _hard(entry: ModelEntry, models: ModelTable) -> int | None:
-    match = models.get(entry.model)
-    limits = (entry.cap_hard, entry.max_output_tokens, None if match is None else match.card.max_output)
-    return min((limit for limit in limits if limit is not None), default=None)
 
 
 _CHECKS: tuple[Callable[[Policy, ModelTable, date], Iterator[_Finding]], ...] = (

@@ -16,14 +16,14 @@ is the most recent text. A mark in its place gives the number of characters remo
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol, cast
 
 from ullage.errors import InvalidArguments
 from ullage.messages import Message, Text
-from ullage.models import Match, ModelTable
+from ullage.models import ModelTable
 
 from .policy import Bucket, ModelEntry, Policy
 
@@ -66,7 +66,10 @@ def shorten_last_message(
         messages: the prompt.
         fits: whether the given messages fit the context window.
     """
-    place = _place(messages)
+    users = [number for number, message in enumerate(messages) if message.role == "user"]
+    parts = enumerate(messages[users[-1]].parts) if users else ()
+    texts = [(len(part.text), number) for number, part in parts if isinstance(part, Text)]
+    place = (users[-1], max(texts)[1]) if texts else None
     if place is None:
         return None
     message, part = place
@@ -76,17 +79,6 @@ def shorten_last_message(
         kept = (low + high + 1) // 2
         low, high = (kept, high) if fits(_cut(messages, message, part, kept)) else (low, kept - 1)
     return Shortened(_cut(messages, message, part, low), len(text) - low) if low else None
-
-
-def _place(messages: tuple[Message, ...]) -> tuple[int, int] | None:
-    """Return the index of the user's last message, and of its longest text."""
-    users = [number for number, message in enumerate(messages) if message.role == "user"]
-    if not users:
-        return None
-    parts = [
-        (len(part.text), number) for number, part in enumerate(messages[users[-1]].parts) if isinstance(part, Text)
-    ]
-    return (users[-1], max(parts)[1]) if parts else None
 
 
 def _text(messages: tuple[Message, ...], place: tuple[int, int]) -> str:
@@ -224,19 +216,48 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
         InvalidArguments: the model, tier or domain does not exist, or no suitable model takes images.
         TooLong: the prompt fits no context window.
     """
-    _check(request, policy)
+    if request.tier is not None and request.tier not in policy.tiers:
+        hint = "use one of the tiers below" if policy.tiers else "leave the tier out: the policy has none"
+        raise InvalidArguments(f"no tier is called `{request.tier}`", suggestion=hint, options=tuple(policy.tiers))
+    domains = tuple(dict.fromkeys((_PLAIN, *_DOMAIN_TEMPERATURES, *policy.temperatures)))
+    if request.domain not in domains:
+        said = f"no domain is called `{request.domain}`"
+        raise InvalidArguments(said, suggestion="use one of the domains below", options=domains)
     alias, reasons = _choose(request, policy)
-    chain = list(_chain(alias, policy))
+    chain: list[str] = []
+    first = alias
+    alias = first if first in policy.aliases else _alias_of(first, policy)
+    seen = set[str]()
+    for name in (first, *policy.fallbacks.get(alias or first, ())):
+        entry = _entry(name, policy)
+        if entry.id not in seen:
+            seen.add(entry.id)
+            chain.append(name)
     known = [_candidate(one, request, policy, models) for one in chain]
     if request.has_images:
         reasons += [f"{_display_name(one)}: takes no images" for one in known if one.sees is False]
         known = [one for one in known if one.sees is not False] or _seeing(request, policy, models)
     fitting = [one for one in known if _fits(one, request)]
-    reasons += [f"{_display_name(one)}: {_too_small(one, request)}" for one in known if one not in fitting]
+    reasons += [
+        f"{_display_name(one)}: window of {one.window} is too small for {request.prompt_tokens} + "
+        f"{one.parameters.max_output_tokens or 1}"
+        for one in known
+        if one not in fitting
+    ]
     if not fitting:
         fitting = _larger(request, policy, models, known)
         reasons += [f"window: {_display_name(fitting[0])} holds it"]
-    reasons += list(_settings(fitting[0], request, policy, models))
+    settings: list[str] = []
+    chosen = fitting[0]
+    temperature, who = _warmth(chosen.entry, request, policy)
+    if chosen.parameters.temperature is None:
+        if temperature is not None:
+            settings.append(f"temperature: left out, {chosen.entry.model} refuses it")
+    else:
+        settings.append(f"temperature: {chosen.parameters.temperature:g} ({who})")
+    if chosen.parameters.max_output_tokens is not None:
+        settings.append(f"output: {chosen.parameters.max_output_tokens} ({_capped_by(chosen, request, policy)})")
+    reasons += settings
     return Route(candidates=tuple(fitting), rationale=tuple(reasons))
 
 
@@ -261,16 +282,6 @@ def _seeing(request: RouteRequest, policy: Policy, models: ModelTable) -> list[C
             options=tuple(_display_name(one) for one in seeing),
         )
     return seeing
-
-
-def _check(request: RouteRequest, policy: Policy) -> None:
-    if request.tier is not None and request.tier not in policy.tiers:
-        hint = "use one of the tiers below" if policy.tiers else "leave the tier out: the policy has none"
-        raise InvalidArguments(f"no tier is called `{request.tier}`", suggestion=hint, options=tuple(policy.tiers))
-    domains = tuple(dict.fromkeys((_PLAIN, *_DOMAIN_TEMPERATURES, *policy.temperatures)))
-    if request.domain not in domains:
-        said = f"no domain is called `{request.domain}`"
-        raise InvalidArguments(said, suggestion="use one of the domains below", options=domains)
 
 
 def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
@@ -300,17 +311,6 @@ def _bucket(tokens: int, policy: Policy) -> tuple[int, Bucket | None]:
     return -1, None
 
 
-def _chain(first: str, policy: Policy) -> Iterator[str]:
-    """Yield the names to try in order, each model once even if it has several aliases."""
-    alias = first if first in policy.aliases else _alias_of(first, policy)
-    seen = set[str]()
-    for name in (first, *policy.fallbacks.get(alias or first, ())):
-        entry = _entry(name, policy)
-        if entry.id not in seen:
-            seen.add(entry.id)
-            yield name
-
-
 def _alias_of(identity: str, policy: Policy) -> str | None:
     return next((alias for alias, model in policy.aliases.items() if model == identity), None)
 
@@ -331,34 +331,28 @@ def _candidate(name: str, request: RouteRequest, policy: Policy, models: ModelTa
     match = models.get(entry.model)
     alias = name if name in policy.aliases else _alias_of(name, policy)
     window = entry.window or (None if match is None else match.card.window)
+    tier = None if request.tier is None else policy.tiers[request.tier]
+    asked = request.max_output_tokens if request.max_output_tokens is not None else tier
+    if asked is None:
+        asked = _least(policy.cap_default, entry.cap_default)
+    if match is not None and match.card.accepts.get("temperature") is False:
+        temperature = None
+    else:
+        value, _ = _warmth(entry, request, policy)
+        temperature = None if value is None else min(max(value, _LEAST_TEMPERATURE), _MOST_TEMPERATURE)
     parameters = Parameters(
-        max_output_tokens=_output(entry, match, request, policy),
-        temperature=_temperature(entry, match, request, policy),
+        max_output_tokens=_least(
+            entry.cap_hard, entry.max_output_tokens, None if match is None else match.card.max_output, asked
+        ),
+        temperature=temperature,
     )
     thinks = None if match is None else match.card.accepts.get("reasoning")
     sees = None if match is None else match.card.accepts.get("images")
     return Candidate(alias=alias, entry=entry, parameters=parameters, window=window, thinks=thinks, sees=sees)
 
 
-def _output(entry: ModelEntry, match: Match | None, request: RouteRequest, policy: Policy) -> int | None:
-    tier = None if request.tier is None else policy.tiers[request.tier]
-    asked = _first(request.max_output_tokens, tier, _least(policy.cap_default, entry.cap_default))
-    return _least(entry.cap_hard, entry.max_output_tokens, None if match is None else match.card.max_output, asked)
-
-
-def _first(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)
-
-
 def _least(*values: int | None) -> int | None:
     return min((value for value in values if value is not None), default=None)
-
-
-def _temperature(entry: ModelEntry, match: Match | None, request: RouteRequest, policy: Policy) -> float | None:
-    if match is not None and match.card.accepts.get("temperature") is False:
-        return None
-    value, _ = _warmth(entry, request, policy)
-    return None if value is None else min(max(value, _LEAST_TEMPERATURE), _MOST_TEMPERATURE)
 
 
 def _warmth(entry: ModelEntry, request: RouteRequest, policy: Policy) -> tuple[float | None, str]:
@@ -383,11 +377,6 @@ def _fits(candidate: Candidate, request: RouteRequest) -> bool:
     return request.prompt_tokens + (candidate.parameters.max_output_tokens or 1) <= candidate.window
 
 
-def _too_small(candidate: Candidate, request: RouteRequest) -> str:
-    output = candidate.parameters.max_output_tokens or 1
-    return f"window of {candidate.window} is too small for {request.prompt_tokens} + {output}"
-
-
 def _larger(request: RouteRequest, policy: Policy, models: ModelTable, chain: list[Candidate]) -> list[Candidate]:
     """Return every other model whose context window fits the prompt, the smallest first.
 
@@ -397,38 +386,23 @@ def _larger(request: RouteRequest, policy: Policy, models: ModelTable, chain: li
     holding = [one for one in everyone if one.window is not None and _fits(one, request)]
     if request.force_model is not None or not holding:
         asked = chain if request.force_model is not None else everyone
-        raise _unheld(request, asked, holding)
+        known = [one for one in asked if one.window is not None]
+        largest = max((one.window or 0 for one in known), default=0)
+        whose = f"the largest window is {largest}"
+        if request.force_model is not None:
+            whose = f"neither `{request.force_model}` nor its fallbacks hold them"
+        error = TooLong(
+            f"the prompt has {request.prompt_tokens} tokens, and {whose}",
+            suggestion="shorten the prompt, or let it be cut",
+            options=tuple(_display_name(one) for one in holding),
+        )
+        error.room = max(((one.window or 0) - (one.parameters.max_output_tokens or 1) for one in known), default=0)
+        raise error
     return sorted(holding, key=lambda one: one.window or 0)
-
-
-def _unheld(request: RouteRequest, everyone: list[Candidate], holding: list[Candidate]) -> TooLong:
-    known = [one for one in everyone if one.window is not None]
-    largest = max((one.window or 0 for one in known), default=0)
-    whose = f"the largest window is {largest}"
-    if request.force_model is not None:
-        whose = f"neither `{request.force_model}` nor its fallbacks hold them"
-    error = TooLong(
-        f"the prompt has {request.prompt_tokens} tokens, and {whose}",
-        suggestion="shorten the prompt, or let it be cut",
-        options=tuple(_display_name(one) for one in holding),
-    )
-    error.room = max(((one.window or 0) - (one.parameters.max_output_tokens or 1) for one in known), default=0)
-    return error
 
 
 def _display_name(candidate: Candidate) -> str:
     return candidate.alias or candidate.entry.id
-
-
-def _settings(chosen: Candidate, request: RouteRequest, policy: Policy, models: ModelTable) -> Iterator[str]:
-    temperature, who = _warmth(chosen.entry, request, policy)
-    if chosen.parameters.temperature is None:
-        if temperature is not None:
-            yield f"temperature: left out, {chosen.entry.model} refuses it"
-    else:
-        yield f"temperature: {chosen.parameters.temperature:g} ({who})"
-    if chosen.parameters.max_output_tokens is not None:
-        yield f"output: {chosen.parameters.max_output_tokens} ({_capped_by(chosen, request, policy)})"
 
 
 def _capped_by(chosen: Candidate, request: RouteRequest, policy: Policy) -> str:

@@ -194,17 +194,15 @@ def check(ceilings: Ceilings, spent: Mapping[Scope, Spend], estimate: Spend) -> 
         if ceiling.tokens is not None and before.tokens + estimate.tokens > ceiling.tokens:
             raise _over(scope, f"{before.tokens:,} of {ceiling.tokens:,} tokens", f"{estimate.tokens:,} tokens")
         if ceiling.dollars is not None:
-            _check_money(scope, ceiling.dollars, before, estimate)
-
-
-def _check_money(scope: Scope, ceiling: Decimal, before: Spend, estimate: Spend) -> None:
-    if before.dollars is None or estimate.dollars is None:
-        raise OverBudget(
-            f"what this call costs is not known, and there is a ceiling of ${ceiling} a {scope}",
-            suggestion="give the model a price, or take the ceiling away",
-        )
-    if before.dollars + estimate.dollars > ceiling:
-        raise _over(scope, f"${_money(before.dollars)} of ${ceiling}", f"up to ${_money(estimate.dollars)}")
+            if before.dollars is None or estimate.dollars is None:
+                raise OverBudget(
+                    f"what this call costs is not known, and there is a ceiling of ${ceiling.dollars} a {scope}",
+                    suggestion="give the model a price, or take the ceiling away",
+                )
+            if before.dollars + estimate.dollars > ceiling.dollars:
+                raise _over(
+                    scope, f"${_money(before.dollars)} of ${ceiling.dollars}", f"up to ${_money(estimate.dollars)}"
+                )
 
 
 def _over(scope: Scope, spent: str, wanted: str) -> OverBudget:
@@ -377,7 +375,9 @@ class LocalPurse:
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         spent = _Spent(time=self.now(), principal=caller.principal, session=caller.session, task=task, spend=estimate)
-        self._forget()
+        # Sums of a principal's sessions and tasks are kept as long as those of a month.
+        start = since("month", self.now())
+        self._spent = {key: one for key, one in self._spent.items() if start is None or one.time >= start}
         check(self.ceilings(), {**self._sums(spent, self._spent.values()), "call": already}, estimate)
         ticket = Ticket(secrets.token_hex(16))
         self._spent[ticket.id] = spent
@@ -402,13 +402,13 @@ class LocalPurse:
             elif task is not None and one.task == task:
                 self._spent[key] = replace(one, task=ended)
 
-    def _forget(self) -> None:
-        """Drop old sums. Those of a principal's sessions and tasks are kept as long as those of a month."""
-        start = since("month", self.now())
-        self._spent = {key: one for key, one in self._spent.items() if start is None or one.time >= start}
-
     def _sums(self, asked: _Spent, spends: Collection[_Spent]) -> dict[Scope, Spend]:
-        return {scope: _sum(self._within(scope, asked, spends)) for scope in self.ceilings().kept()}
+        sums = dict[Scope, Spend]()
+        for scope in self.ceilings().kept():
+            listed = list(self._within(scope, asked, spends))
+            dollars = sum((one.dollars for one in listed if one.dollars is not None), Decimal(0))
+            sums[scope] = Spend(tokens=sum(one.tokens for one in listed), dollars=dollars)
+        return sums
 
     def _within(self, scope: Scope, asked: _Spent, spends: Collection[_Spent]) -> Iterator[Spend]:
         start, now = since(scope, self.now()), self.now()
@@ -422,12 +422,6 @@ class LocalPurse:
         newest_first = sorted(same, key=lambda one: one.time, reverse=True)
         going_on = current(newest_first, lambda one: one.time.timestamp(), now.timestamp())
         return (one.spend for one in going_on)
-
-
-def _sum(spends: Iterable[Spend]) -> Spend:
-    listed = list(spends)
-    dollars = sum((one.dollars for one in listed if one.dollars is not None), Decimal(0))
-    return Spend(tokens=sum(one.tokens for one in listed), dollars=dollars)
 
 
 @dataclass(slots=True, kw_only=True)

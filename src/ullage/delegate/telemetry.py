@@ -62,7 +62,36 @@ def lines(happening: Happening, cost_alert: Decimal | None) -> Iterator[tuple[Le
             yield "warn", {"event": "fallback" if happening.outcome else "failure", **_of(attempt)}
     for warning in happening.outcome.warnings if happening.outcome else ():
         yield "warn", {"event": "warning", "message": warning}
-    yield ("info", _route_line(happening)) if happening.outcome else ("error", _error_line(happening))
+    if happening.outcome:
+        chosen = happening.attempts[-1]
+        total = None if happening.cost is None else happening.cost.total
+        yield (
+            "info",
+            {
+                "event": "route",
+                "task": happening.task,
+                "provider": chosen.provider,
+                "model": chosen.model,
+                "alias": chosen.alias,
+                "rationale": list(happening.route.rationale),
+                "attempts": len(happening.attempts),
+                "input_tokens": chosen.usage.input,
+                "output_tokens": chosen.usage.output,
+                "cost_usd": None if total is None else float(total),
+                "latency_ms": sum(one.milliseconds + one.waited for one in happening.attempts),
+            },
+        )
+    else:
+        yield (
+            "error",
+            {
+                "event": "error",
+                "task": happening.task,
+                "error": happening.error,
+                "attempts": len(happening.attempts),
+                "rationale": list(happening.route.rationale),
+            },
+        )
     before, now = least(one.cost for one in happening.earlier), least(one.cost for one in happening.attempts)
     if cost_alert is not None and before <= cost_alert < before + now:
         yield "warn", {"event": "cost_alert", "cost_usd": float(before + now), "threshold_usd": float(cost_alert)}
@@ -76,34 +105,6 @@ def _of(attempt: Attempt) -> dict[str, Json]:
         "latency_ms": attempt.milliseconds,
     }
     return said if attempt.success else {**said, "kind": attempt.kind, "status": attempt.status, "error": attempt.error}
-
-
-def _route_line(happening: Happening) -> dict[str, Json]:
-    chosen = happening.attempts[-1]
-    total = None if happening.cost is None else happening.cost.total
-    return {
-        "event": "route",
-        "task": happening.task,
-        "provider": chosen.provider,
-        "model": chosen.model,
-        "alias": chosen.alias,
-        "rationale": list(happening.route.rationale),
-        "attempts": len(happening.attempts),
-        "input_tokens": chosen.usage.input,
-        "output_tokens": chosen.usage.output,
-        "cost_usd": None if total is None else float(total),
-        "latency_ms": sum(one.milliseconds + one.waited for one in happening.attempts),
-    }
-
-
-def _error_line(happening: Happening) -> dict[str, Json]:
-    return {
-        "event": "error",
-        "task": happening.task,
-        "error": happening.error,
-        "attempts": len(happening.attempts),
-        "rationale": list(happening.route.rationale),
-    }
 
 
 _export_log = logging.getLogger(__name__)
@@ -140,35 +141,36 @@ class UsageExport:
     def happened(self, happening: Happening) -> None:
         """Append the attempts of a run to the file."""
         try:
-            _append(self.path, [_row(happening, attempt) for attempt in happening.attempts])
+            rows: list[list[object]] = []
+            for attempt in happening.attempts:
+                usage, cost = attempt.usage, attempt.cost
+                rows.append(
+                    [
+                        happening.time.isoformat(),
+                        happening.task,
+                        happening.caller.client,
+                        happening.caller.session,
+                        attempt.provider,
+                        attempt.model,
+                        attempt.alias,
+                        attempt.success,
+                        attempt.kind,
+                        usage.input,
+                        usage.output,
+                        usage.cache_read,
+                        usage.cache_write,
+                        usage.reasoning,
+                        attempt.usage_reported,
+                        None if cost is None else cost.currency,
+                        None if cost is None or cost.total is None else f"{cost.total:f}",
+                        attempt.milliseconds,
+                    ]
+                )
+            _append(self.path, rows)
         except OSError as error:
             if not self._failed:
                 _export_log.warning("the use of models cannot be written to `%s`: %s", self.path, error.strerror)
             self._failed = True
-
-
-def _row(happening: Happening, attempt: Attempt) -> list[object]:
-    usage, cost = attempt.usage, attempt.cost
-    return [
-        happening.time.isoformat(),
-        happening.task,
-        happening.caller.client,
-        happening.caller.session,
-        attempt.provider,
-        attempt.model,
-        attempt.alias,
-        attempt.success,
-        attempt.kind,
-        usage.input,
-        usage.output,
-        usage.cache_read,
-        usage.cache_write,
-        usage.reasoning,
-        attempt.usage_reported,
-        None if cost is None else cost.currency,
-        None if cost is None or cost.total is None else f"{cost.total:f}",
-        attempt.milliseconds,
-    ]
 
 
 def _append(path: Path, rows: list[list[object]]) -> None:
@@ -177,20 +179,15 @@ def _append(path: Path, rows: list[list[object]]) -> None:
     try:
         with _lock_file(descriptor):
             heading = [list[object](COLUMNS)] if os.fstat(descriptor).st_size == 0 else []
-            os.write(descriptor, _encode_rows([*heading, *rows]))
+            text = io.StringIO()
+            # A spreadsheet takes a text that begins with one of these characters for a formula.
+            csv.writer(text, lineterminator="\n").writerows(
+                [f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@") else cell for cell in row]
+                for row in (*heading, *rows)
+            )
+            os.write(descriptor, text.getvalue().encode("utf-8", "replace"))
     finally:
         os.close(descriptor)
-
-
-def _encode_rows(rows: list[list[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_harmless(value) for value in row] for row in rows)
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def _harmless(value: object) -> object:
-    """Return a value that a spreadsheet does not take for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
 @contextlib.contextmanager

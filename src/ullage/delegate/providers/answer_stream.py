@@ -281,7 +281,11 @@ def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
     inner = body.get("error")
     if isinstance(inner, Mapping | str):
         return _error_of(cast("Json", inner))
-    words = [*(body.get(key) for key in ("code", "type", "status")), *_reasons(_details(body))]
+    reasons: list[Json] = []
+    for one in _details(body):
+        reasons.extend((one.get("reason"), one.get("error_code")))
+        reasons.extend(quota.get("quotaId") for quota in tables_at(one, "violations"))
+    words = [*(body.get(key) for key in ("code", "type", "status")), *reasons]
     said = body.get("message") or body.get("detail") or ""
     return (said if isinstance(said, str) else ""), tuple(word for word in words if isinstance(word, str))
 
@@ -290,12 +294,6 @@ def _details(error: JsonObject) -> list[JsonObject]:
     """Return the details: a list from Google, a single object from Anthropic."""
     listed = error.get("details")
     return [one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)]
-
-
-def _reasons(details: list[JsonObject]) -> Iterator[Json]:
-    for one in details:
-        yield from (one.get("reason"), one.get("error_code"))
-        yield from (quota.get("quotaId") for quota in tables_at(one, "violations"))
 
 
 def _retry_delay(body: Json) -> float | None:
@@ -327,21 +325,15 @@ def _hint(kind: FailureKind) -> str:
 def parse_event(data: str) -> JsonObject:
     """Return an event's data; raise `ProviderFailed` if it is not a JSON object."""
     try:
-        value = _read(data)
+        try:
+            value = cast("Json", json.loads(data))
+        except ValueError:
+            value = cast("Json", json.loads(data, parse_int=float))
     except (ValueError, RecursionError) as error:
         raise ProviderFailed("an event of the stream is not JSON", kind="malformed") from error
     if not isinstance(value, dict):
         raise ProviderFailed("an event of the stream is not an object", kind="malformed")
     return value
-
-
-def _read(data: str) -> Json:
-    try:
-        return cast("Json", json.loads(data))
-    except ValueError:
-        # Python refuses integers of more than 4,300 digits, which are valid JSON; no answer should be lost because of
-        # one. As floats they are infinite, which no reader takes for a count.
-        return cast("Json", json.loads(data, parse_int=float))
 
 
 def before(outgoing: Outgoing) -> tuple[str, tuple[Message, ...]]:

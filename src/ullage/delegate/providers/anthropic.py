@@ -7,7 +7,7 @@ last.
 import json
 from dataclasses import dataclass, field
 
-from ullage.messages import Format, ToolDefinition, read_usage, table_at, tables_at, text_at, tokens_at, write_messages
+from ullage.messages import Format, read_usage, table_at, tables_at, text_at, tokens_at, write_messages
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
@@ -47,7 +47,13 @@ class Anthropic:
             # This API's maximum is 1.
             body["temperature"] = min(outgoing.temperature, 1.0)
         if outgoing.tools:
-            body["tools"] = [_tool(tool) for tool in outgoing.tools]
+            tools: list[Json] = []
+            for tool in outgoing.tools:
+                written: dict[str, Json] = {"name": tool.name, "input_schema": dict(tool.schema)}
+                if tool.description is not None:
+                    written["description"] = tool.description
+                tools.append(written)
+            body["tools"] = tools
         if outgoing.tool_choice is not None:
             body["tool_choice"] = outgoing.tool_choice
         if outgoing.output_schema is not None and is_strict(outgoing.output_schema):
@@ -60,13 +66,6 @@ class Anthropic:
 
     def authorize(self, key: str) -> dict[str, str]:
         return {"x-api-key": key}
-
-
-def _tool(tool: ToolDefinition) -> dict[str, Json]:
-    written: dict[str, Json] = {"name": tool.name, "input_schema": dict(tool.schema)}
-    if tool.description is not None:
-        written["description"] = tool.description
-    return written
 
 
 @dataclass(slots=True)
@@ -99,7 +98,14 @@ class AnthropicReader:
             case "content_block_start":
                 return self._begin(_place(said), table_at(said, "content_block"))
             case "content_block_delta":
-                return self._delta(_place(said), table_at(said, "delta"))
+                delta = table_at(said, "delta")
+                if text_at(delta, "type") == "input_json_delta":
+                    self._gathered.call(_place(said)).arguments.append(text_at(delta, "partial_json") or "")
+                self._signature = text_at(delta, "signature") or self._signature
+                return (
+                    *self._gathered.thinking(text_at(delta, "thinking")),
+                    *self._gathered.text(text_at(delta, "text")),
+                )
             case "content_block_stop":
                 self._gathered.thought_ends(self._signature, "signature")
                 self._signature = None
@@ -135,12 +141,6 @@ class AnthropicReader:
         elif kind == "redacted_thinking":
             self._gathered.thought_ends(text_at(block, "data"), "redacted")
         return self._gathered.text(text_at(block, "text"))
-
-    def _delta(self, place: int, delta: JsonObject) -> tuple[Event, ...]:
-        if text_at(delta, "type") == "input_json_delta":
-            self._gathered.call(place).arguments.append(text_at(delta, "partial_json") or "")
-        self._signature = text_at(delta, "signature") or self._signature
-        return (*self._gathered.thinking(text_at(delta, "thinking")), *self._gathered.text(text_at(delta, "text")))
 
     @property
     def is_whole(self) -> bool:

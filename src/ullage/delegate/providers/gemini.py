@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from ullage.messages import Format, ToolDefinition, read_usage, table_at, tables_at, text_at, write_messages
+from ullage.messages import Format, read_usage, table_at, tables_at, text_at, write_messages
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
@@ -39,10 +39,24 @@ class Gemini:
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         if outgoing.tools:
-            body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in outgoing.tools]}]
+            tools: list[Json] = []
+            for tool in outgoing.tools:
+                written: dict[str, Json] = {"name": tool.name, "parametersJsonSchema": dict(tool.schema)}
+                if tool.description is not None:
+                    written["description"] = tool.description
+                tools.append(written)
+            body["tools"] = [{"functionDeclarations": tools}]
         if outgoing.tool_choice is not None:
             body["toolConfig"] = outgoing.tool_choice
-        if settings := dict(_settings(outgoing)):
+        settings = dict[str, Json]()
+        if outgoing.max_output_tokens is not None:
+            settings["maxOutputTokens"] = outgoing.max_output_tokens
+        if outgoing.temperature is not None:
+            settings["temperature"] = outgoing.temperature
+        if outgoing.output_schema is not None:
+            settings["responseMimeType"] = "application/json"
+            settings["responseJsonSchema"] = dict(outgoing.output_schema)
+        if settings:
             body["generationConfig"] = settings
         path = f"/v1beta/models/{quote(outgoing.model, safe='')}:streamGenerateContent?alt=sse"
         return Written(path=path, headers={}, body=body)
@@ -52,23 +66,6 @@ class Gemini:
 
     def authorize(self, key: str) -> dict[str, str]:
         return {"x-goog-api-key": key}
-
-
-def _settings(outgoing: Outgoing) -> Iterator[tuple[str, Json]]:
-    if outgoing.max_output_tokens is not None:
-        yield "maxOutputTokens", outgoing.max_output_tokens
-    if outgoing.temperature is not None:
-        yield "temperature", outgoing.temperature
-    if outgoing.output_schema is not None:
-        yield "responseMimeType", "application/json"
-        yield "responseJsonSchema", dict(outgoing.output_schema)
-
-
-def _tool(tool: ToolDefinition) -> dict[str, Json]:
-    written: dict[str, Json] = {"name": tool.name, "parametersJsonSchema": dict(tool.schema)}
-    if tool.description is not None:
-        written["description"] = tool.description
-    return written
 
 
 @dataclass(slots=True)
@@ -104,31 +101,27 @@ class GeminiReader:
 
     def _candidate(self, candidate: JsonObject) -> Iterator[Event]:
         for part in tables_at(table_at(candidate, "content"), "parts"):
-            yield from self._part(part)
+            # A signature on anything but reasoning is kept as empty reasoning before it, as in a request.
+            signature, gathered = text_at(part, "thoughtSignature"), self._gathered
+            is_thought = part.get("thought") is True
+            if is_thought:
+                yield from gathered.thinking(text_at(part, "text"))
+            elif signature is not None:
+                gathered.thought_ends()
+            if signature is not None:
+                gathered.thought_ends(signature, "thought_signature")
+            if not is_thought:
+                yield from gathered.text(text_at(part, "text"))
+                asked = table_at(part, "functionCall")
+                if asked:
+                    call = gathered.call(len(gathered.calls))
+                    call.name, call.id = text_at(asked, "name") or "", text_at(asked, "id")
+                    call.arguments.append(json.dumps(asked.get("args") or {}, ensure_ascii=False))
         reason = text_at(candidate, "finishReason")
         if reason in _UNFINISHED:
             raise broken_off(reason)
         if reason is not None:
             self._finish = "refusal" if reason in _REFUSALS else _FINISH.get(reason, "other")
-
-    def _part(self, part: JsonObject) -> Iterator[Event]:
-        """Read a part; a signature on anything but reasoning is kept as empty reasoning before it, as in a request."""
-        signature, gathered = text_at(part, "thoughtSignature"), self._gathered
-        is_thought = part.get("thought") is True
-        if is_thought:
-            yield from gathered.thinking(text_at(part, "text"))
-        elif signature is not None:
-            gathered.thought_ends()
-        if signature is not None:
-            gathered.thought_ends(signature, "thought_signature")
-        if is_thought:
-            return
-        yield from self._gathered.text(text_at(part, "text"))
-        asked = table_at(part, "functionCall")
-        if asked:
-            call = self._gathered.call(len(self._gathered.calls))
-            call.name, call.id = text_at(asked, "name") or "", text_at(asked, "id")
-            call.arguments.append(json.dumps(asked.get("args") or {}, ensure_ascii=False))
 
     @property
     def is_whole(self) -> bool:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from ullage.messages import (
     Format,
     Message,
-    ToolDefinition,
     read_usage,
     table_at,
     tables_at,
@@ -51,9 +50,15 @@ class OpenAIChat:
     """OpenAI itself requires `max_completion_tokens`."""
 
     def write(self, outgoing: Outgoing) -> Written:
+        # A message of texts alone is written as a plain string, since many compatible servers accept no list.
+        messages: list[Json] = []
+        for message in write_messages(outgoing.messages, Format.OPENAI_CHAT):
+            parts = tables_at(message, "content")
+            texts = [text for part in parts if (text := text_at(part, "text")) is not None]
+            messages.append({**message, "content": "\n".join(texts)} if parts and len(texts) == len(parts) else message)
         body: dict[str, Json] = {
             "model": outgoing.model,
-            "messages": list(_messages(outgoing)),
+            "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -62,7 +67,13 @@ class OpenAIChat:
         if outgoing.temperature is not None:
             body["temperature"] = outgoing.temperature
         if outgoing.tools:
-            body["tools"] = [_tool(tool) for tool in outgoing.tools]
+            tools: list[Json] = []
+            for tool in outgoing.tools:
+                function: dict[str, Json] = {"name": tool.name, "parameters": dict(tool.schema)}
+                if tool.description is not None:
+                    function["description"] = tool.description
+                tools.append({"type": "function", "function": function})
+            body["tools"] = tools
         if outgoing.tool_choice is not None:
             body["tool_choice"] = outgoing.tool_choice
         if outgoing.output_schema is not None:
@@ -76,21 +87,6 @@ class OpenAIChat:
 
     def authorize(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"}
-
-
-def _messages(outgoing: Outgoing) -> Iterator[Json]:
-    """Yield the messages; text without other parts is a plain string, since many compatible servers accept no list."""
-    for message in write_messages(outgoing.messages, Format.OPENAI_CHAT):
-        parts = tables_at(message, "content")
-        texts = [text for part in parts if (text := text_at(part, "text")) is not None]
-        yield {**message, "content": "\n".join(texts)} if parts and len(texts) == len(parts) else message
-
-
-def _tool(tool: ToolDefinition) -> dict[str, Json]:
-    function: dict[str, Json] = {"name": tool.name, "parameters": dict(tool.schema)}
-    if tool.description is not None:
-        function["description"] = tool.description
-    return {"type": "function", "function": function}
 
 
 @dataclass(slots=True)
@@ -122,29 +118,34 @@ class ChatReader:
         if not choices or self._finish is not None:
             # What follows the finish reason, other than the usage, repeats the answer.
             return ()
-        self._note_identity(text_at(said, "id"), table_at(choices[0], "delta"))
-        return self._choice(choices[0])
-
-    def _note_identity(self, identity: str | None, delta: JsonObject) -> None:
-        """Drop all pieces so far if another completion begins within the stream.
-
-        That is the case if a role arrives under another id after several pieces that shared one. Servers that give each
-        piece an id of its own share none.
-        """
-        if not identity:
-            return
-        if identity == self._id:
-            self._pieces += 1
-        else:
-            if self._pieces > 1 and text_at(delta, "role") is not None:
-                self._gathered, self._places = Gathered(), {}
-            self._id, self._pieces = identity, 1
-
-    def _choice(self, choice: JsonObject) -> tuple[Event, ...]:
+        identity = text_at(said, "id")
+        # That is the case if a role arrives under another id after several pieces that shared one. Servers that give
+        # each piece an id of its own share none.
+        if identity:
+            if identity == self._id:
+                self._pieces += 1
+            else:
+                if self._pieces > 1 and text_at(table_at(choices[0], "delta"), "role") is not None:
+                    self._gathered, self._places = Gathered(), {}
+                self._id, self._pieces = identity, 1
+        choice = choices[0]
         delta, gathered = table_at(choice, "delta") or table_at(choice, "message"), self._gathered
         self._finish = text_at(choice, "finish_reason") or self._finish
         for number, said in enumerate(tables_at(delta, "tool_calls")):
-            self._call(number, said)
+            place = tokens_at(said, "index")
+            function = table_at(said, "function")
+            name = text_at(function, "name") or ""
+            # Another id with a name begins another call, whatever its index, because some servers use one index for
+            # all. An id without a name does not, because others give every piece an id.
+            index = number if place is None else place
+            identity = text_at(said, "id")
+            call = self._gathered.call(self._places.setdefault(index, len(self._gathered.calls)))
+            if name and identity and call.id and identity != call.id:
+                self._places[index] = len(self._gathered.calls)
+                call = self._gathered.call(self._places[index])
+            call.id = call.id or identity
+            call.name = call.name or name
+            call.arguments.append(text_at(function, "arguments") or "")
         return (
             *gathered.thinking(text_at(delta, "reasoning_content") or text_at(delta, "reasoning")),
             *gathered.text(text_at(delta, "content")),
@@ -159,23 +160,6 @@ class ChatReader:
             for thought in tables_at(part, "thinking"):
                 yield from self._gathered.thinking(text_at(thought, "text"))
             yield from self._gathered.text(text_at(part, "text"))
-
-    def _call(self, number: int, said: JsonObject) -> None:
-        place = tokens_at(said, "index")
-        function = table_at(said, "function")
-        name = text_at(function, "name") or ""
-        # Another id with a name begins another call, whatever its index,
-        # because some servers use one index for all. An id without a name does not, because others give every piece
-        # an id.
-        index = number if place is None else place
-        identity = text_at(said, "id")
-        call = self._gathered.call(self._places.setdefault(index, len(self._gathered.calls)))
-        if name and identity and call.id and identity != call.id:
-            self._places[index] = len(self._gathered.calls)
-            call = self._gathered.call(self._places[index])
-        call.id = call.id or identity
-        call.name = call.name or name
-        call.arguments.append(text_at(function, "arguments") or "")
 
     @property
     def is_whole(self) -> bool:
@@ -217,7 +201,18 @@ class OpenAIResponses:
         if outgoing.temperature is not None:
             body["temperature"] = outgoing.temperature
         if outgoing.tools:
-            body["tools"] = [_responses_tool(tool) for tool in outgoing.tools]
+            tools: list[Json] = []
+            for tool in outgoing.tools:
+                written: dict[str, Json] = {
+                    "type": "function",
+                    "name": tool.name,
+                    "parameters": dict(tool.schema),
+                    "strict": False,
+                }
+                if tool.description is not None:
+                    written["description"] = tool.description
+                tools.append(written)
+            body["tools"] = tools
         if outgoing.tools and outgoing.thinks:
             # Nothing is stored at the provider: reasoning before a call is sent back with its result. Models that do
             # not reason refuse the request for it.
@@ -243,13 +238,6 @@ def _items(messages: tuple[Message, ...]) -> Iterator[Json]:
         if item.get("role") == "assistant" and said is not None:
             item["content"] = [{"type": "output_text", "text": said, "annotations": []}]
         yield item
-
-
-def _responses_tool(tool: ToolDefinition) -> dict[str, Json]:
-    written: dict[str, Json] = {"type": "function", "name": tool.name, "parameters": dict(tool.schema), "strict": False}
-    if tool.description is not None:
-        written["description"] = tool.description
-    return written
 
 
 @dataclass(slots=True)
@@ -296,8 +284,20 @@ class ResponsesReader:
     def finish(self) -> Completion:
         if self._last is None:
             raise truncated_error()
-        last = self._last
-        whole = _output(tables_at(last, "output"))
+        last, whole = self._last, Gathered()
+        for place, item in enumerate(tables_at(last, "output")):
+            kind = text_at(item, "type")
+            if kind == "message":
+                for part in tables_at(item, "content"):
+                    whole.text(text_at(part, "text") or text_at(part, "refusal"))
+            elif kind == "reasoning":
+                for summary in tables_at(item, "summary"):
+                    whole.thinking(text_at(summary, "text"))
+                whole.thought_ends(text_at(item, "encrypted_content"), "encrypted")
+            elif kind == "function_call":
+                call = whole.call(place)
+                call.name, call.id = text_at(item, "name") or "", text_at(item, "call_id")
+                call.arguments.append(text_at(item, "arguments") or "")
         if not whole.text_so_far and not whole.calls:
             whole.text(self._gathered.text_so_far)
         return whole.completion(_finish(last), self._usage, model=text_at(last, "model"))
@@ -311,21 +311,3 @@ def _finish(response: JsonObject) -> Finish:
         return "stop"
     reason = text_at(table_at(response, "incomplete_details"), "reason")
     return "refusal" if reason == "content_filter" else "length"
-
-
-def _output(items: list[JsonObject]) -> Gathered:
-    found = Gathered()
-    for place, item in enumerate(items):
-        kind = text_at(item, "type")
-        if kind == "message":
-            for part in tables_at(item, "content"):
-                found.text(text_at(part, "text") or text_at(part, "refusal"))
-        elif kind == "reasoning":
-            for summary in tables_at(item, "summary"):
-                found.thinking(text_at(summary, "text"))
-            found.thought_ends(text_at(item, "encrypted_content"), "encrypted")
-        elif kind == "function_call":
-            call = found.call(place)
-            call.name, call.id = text_at(item, "name") or "", text_at(item, "call_id")
-            call.arguments.append(text_at(item, "arguments") or "")
-    return found
