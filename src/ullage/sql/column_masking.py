@@ -140,9 +140,26 @@ class Lineage:
         self.read.add(id(node))
         ctes = self._with(node, ctes, outer)
         if isinstance(node, exp.Select):
-            return self._select(node, ctes, outer)
+            scope, first = Scope(outer), node.args.get("from_")
+            for source in (*([first.this] if first else ()), *_list(node, "joins"), *_list(node, "laterals")):
+                self._add(source, scope, ctes)
+            outputs: list[Output] = []
+            for projection in node.expressions:
+                outputs += self._projection(projection, scope, ctes)
+            self._clauses(node, scope, ctes, tuple(outputs))
+            return tuple(outputs)
         if isinstance(node, exp.SetOperation):
-            return self._set(node, ctes, outer)
+            left, right = (self.query(side, ctes, outer) for side in (node.this, node.expression))
+            is_odd = any(node.args.get(key) for key in _SIDES)
+            is_odd = is_odd or UNCOUNTED in (*left, *right) or len(left) != len(right)
+            if is_odd or node.args.get("distinct") or not isinstance(node, exp.Union):
+                self.refuse_any((*left, *right), node, "UNION (without ALL), INTERSECT or EXCEPT")
+            if is_odd and any(column.masks for column in (*left, *right)):
+                not_understood(node)
+            pairs = zip(left, right, strict=True) if len(left) == len(right) else ()
+            columns = tuple(replace(one, masks=one.masks | other.masks) for one, other in pairs) or left
+            self._clauses(node, Scope(outer, [Source("", columns)]), ctes, columns)
+            return columns
         if isinstance(node, exp.Values):
             scope = Scope(outer)
             masks = frozenset[str]().union(*(self.used(row, scope, ctes) for row in node.expressions))
@@ -164,7 +181,11 @@ class Lineage:
         source = node.this
         if isinstance(source, exp.Query):
             columns = self.query(source, ctes, outer)
-        elif isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not _is_joined(source):
+        elif (
+            isinstance(source, exp.Table)
+            and isinstance(source.this, exp.Identifier)
+            and not any(source.args.get(key) for key in ("joins", "laterals", "pivots", "sample", "rows_from"))
+        ):
             columns = self._table(source, ctes)
         else:
             not_understood(node)
@@ -214,19 +235,16 @@ class Lineage:
         for cte, name in zip(clause.expressions, names, strict=True):
             columns = self._cte(cte, known, outer) if is_recursive else self.query(cte.this, known, outer)
             columns = rename_columns(cte, columns)
-            for one in added:
-                columns += self._order_columns(one, columns)
+            for extra in added:
+                # SEARCH and CYCLE add columns that show values of the column that they follow.
+                masks = Source("", columns).column(extra.name)
+                if masks is None or UNCOUNTED in columns:
+                    not_understood(extra)
+                self.refuse(masks, extra)
+                named = [one.name for key in ("expression", "using") for one in _list(extra, key)]
+                columns += tuple(Output(fold(name), masks) for name in named)
             known[name] = Named(cte.args["alias"].this, columns)
         return known
-
-    def _order_columns(self, node: exp.Expr, columns: Columns) -> Columns:
-        """Return the columns that SEARCH or CYCLE adds, which show values of the column that it follows."""
-        masks = Source("", columns).column(node.name)
-        if masks is None or UNCOUNTED in columns:
-            not_understood(node)
-        self.refuse(masks, node)
-        names = [one.name for key in ("expression", "using") for one in _list(node, key)]
-        return tuple(Output(fold(name), masks) for name in names)
 
     def _cte(self, cte: exp.Expr, ctes: Ctes, outer: Scope | None) -> Columns:
         """Return the columns of a query that may be recursive, re-reading it until no further masked columns appear."""
@@ -241,29 +259,6 @@ class Lineage:
                 return columns
             columns = again
 
-    def _select(self, node: exp.Select, ctes: Ctes, outer: Scope | None) -> Columns:
-        scope, first = Scope(outer), node.args.get("from_")
-        for source in (*([first.this] if first else ()), *_list(node, "joins"), *_list(node, "laterals")):
-            self._add(source, scope, ctes)
-        columns: list[Output] = []
-        for projection in node.expressions:
-            columns += self._projection(projection, scope, ctes)
-        self._clauses(node, scope, ctes, tuple(columns))
-        return tuple(columns)
-
-    def _set(self, node: exp.SetOperation, ctes: Ctes, outer: Scope | None) -> Columns:
-        left, right = (self.query(side, ctes, outer) for side in (node.this, node.expression))
-        is_odd = any(node.args.get(key) for key in _SIDES)
-        is_odd = is_odd or UNCOUNTED in (*left, *right) or len(left) != len(right)
-        if is_odd or node.args.get("distinct") or not isinstance(node, exp.Union):
-            self.refuse_any((*left, *right), node, "UNION (without ALL), INTERSECT or EXCEPT")
-        if is_odd and any(column.masks for column in (*left, *right)):
-            not_understood(node)
-        pairs = zip(left, right, strict=True) if len(left) == len(right) else ()
-        columns = tuple(replace(one, masks=one.masks | other.masks) for one, other in pairs) or left
-        self._clauses(node, Scope(outer, [Source("", columns)]), ctes, columns)
-        return columns
-
     def _add(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         """Add a table, subquery or function in FROM, with its joins."""
         if isinstance(node, exp.Join):
@@ -277,11 +272,8 @@ class Lineage:
         else:
             name = fold(node.alias_or_name)
             columns = rename_columns(node, self._columns_of(node, scope, ctes))
-            rowid, hidden, key = (
-                self._rowid(node, ctes),
-                self._masks_of_hidden_columns(node, ctes),
-                self._key(node, ctes),
-            )
+            hidden = self._masks_of_hidden_columns(node, ctes)
+            rowid, key = self._rowid(node, ctes), self._key(node, ctes)
             if pivots:
                 rowid, hidden, key = None, None, frozenset[str]()
             for pivot in pivots:
@@ -335,7 +327,10 @@ class Lineage:
 
     def _merge(self, left: Sequence[Output], right: Sequence[Output], names: Sequence[str]) -> list[Output]:
         """Return the columns of `*` after a join with USING, each of whose names stands for a column of both sides."""
-        masks = {name: _masks_of([one for one in (*left, *right) if one.name == name]) for name in names}
+        masks = dict[str, Masks]()
+        for name in names:
+            columns = [one for one in (*left, *right) if one.name == name]
+            masks[name] = frozenset[str]().union(*(column.masks for column in columns))
         rest = [one for one in right if one.name not in names]
         if self.dialect in ("sqlite", "duckdb"):
             return [replace(one, masks=masks.get(one.name, one.masks)) for one in left] + rest
@@ -385,6 +380,17 @@ class Lineage:
             return (Output("seq"),)
         return unknown_table(node, self.tables.structure) if columns is None else columns
 
+    def _masks_of_hidden_columns(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
+        """Return the masked columns that hidden columns of a SQLite virtual table may reveal; None for other
+        sources."""
+        if self.dialect != "sqlite" or not isinstance(node, exp.Table) or (not node.db and fold(node.name) in ctes):
+            return None
+        called = node.this.name
+        table = self.tables.find(called, node.db if isinstance(node.this, exp.Identifier) else "")
+        if table is None or table.module is None:
+            return None
+        return frozenset[str]().union(*(column.masks for column in self.tables.of(table)))
+
     def _rowid(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
         if self.dialect != "sqlite" or not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             return None
@@ -397,17 +403,6 @@ class Lineage:
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or is_renamed:
             return frozenset()
         return frozenset() if not node.db and fold(node.name) in ctes else self.tables.key(node.name, node.db)
-
-    def _masks_of_hidden_columns(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
-        """Return the masked columns that hidden columns of a SQLite virtual table may reveal; None for other
-        sources."""
-        if self.dialect != "sqlite" or not isinstance(node, exp.Table) or (not node.db and fold(node.name) in ctes):
-            return None
-        called = node.this.name
-        table = self.tables.find(called, node.db if isinstance(node.this, exp.Identifier) else "")
-        if table is None or table.module is None:
-            return None
-        return frozenset[str]().union(*(column.masks for column in self.tables.of(table)))
 
     def _projection(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
         inner = node.unalias()
@@ -631,14 +626,6 @@ class ViewLineage(Lineage):
         return found
 
 
-def _masks_of(columns: Iterable[Output]) -> Masks:
-    return frozenset[str]().union(*(column.masks for column in columns))
-
-
-def _is_joined(table: exp.Table) -> bool:
-    return any(table.args.get(key) for key in ("joins", "laterals", "pivots", "sample", "rows_from"))
-
-
 def _list(node: exp.Expr, key: str) -> list[exp.Expr]:
     """Return the nodes under a key as a list."""
     value: object = node.args.get(key)
@@ -762,7 +749,12 @@ class MaskPolicy:
                     suggestion="leave the condition out, or name the tables with LIKE",
                 )
             return MaskPlan(hides_counters=hides_counters)
-        query = sql if asked is None else _without_options(sql, asked.end())
+        start = 0
+        if asked is not None:
+            start = asked.end()
+            while match := _OPTIONS.match(sql, start):
+                start = match.end()
+        query = sql[start:]
         tree = _parse(query, self.dialect)
         if asked is not None:
             self._check_plan(sql[asked.start(1) : len(sql) - len(query)], tree)
@@ -855,12 +847,6 @@ def _check_pragma(sql: str, tables: Tables) -> None:
             "columns of this table are masked, and its statistics show values of them",
             suggestion="ask for its columns with table instead",
         )
-
-
-def _without_options(sql: str, start: int) -> str:
-    while match := _OPTIONS.match(sql, start):
-        start = match.end()
-    return sql[start:]
 
 
 def _parse(sql: str, dialect: Dialect) -> exp.Expr:

@@ -413,7 +413,11 @@ def _require_path(settings: DatabaseSettings, path: str) -> Path:
 def _kind(settings: DatabaseSettings, path: Path) -> Literal["sqlite", "duckdb"]:
     """Return the kind by the file's first bytes, because many `.db` files are DuckDB's; by its suffix if they are
     unknown."""
-    first = _first_bytes(path)
+    try:
+        with path.open("rb") as file:
+            first = file.read(16)
+    except OSError:
+        first = b""
     if first.startswith(_SQLITE):
         return "sqlite"
     if first[8:12] == _DUCKDB:
@@ -426,14 +430,6 @@ def _kind(settings: DatabaseSettings, path: Path) -> Literal["sqlite", "duckdb"]
             options=tuple(_SUFFIXES),
         )
     return kind
-
-
-def _first_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(16)
-    except OSError:
-        return b""
 
 
 _NAMED = 3

@@ -36,7 +36,7 @@ from ullage.errors import InvalidArguments
 from ullage.table import clean
 from ullage.tool import Json
 
-from .database import Column, Dialect, ForeignKey, Index, Routine, Structure, Table, Trigger
+from .database import Column, Dialect, ForeignKey, Routine, Structure, Table
 
 __all__ = [
     "DETAILS",
@@ -85,14 +85,37 @@ def schema_json(structure: Structure, dialect: Dialect, name: str, *, truncated:
 
 def table_json(table: Table) -> str:
     """Return one table in the original JSON."""
+    columns: list[Json] = []
+    for column in table.columns:
+        name, size, digits = _split_type(column.type)
+        columns.append(
+            {
+                "columnName": column.name,
+                "dataType": name,
+                "columnSize": size,
+                "decimalDigits": digits,
+                "nullable": column.nullable,
+                "defaultValue": column.default,
+                "isPrimaryKey": column.name in table.primary_key,
+                "isAutoIncrement": column.generated,
+            }
+        )
     return _dump_json(
         {
             "tableName": table.name,
             "tableType": table.kind.upper(),
-            "columns": [_column_detail(column, table) for column in table.columns],
-            "indexes": [entry for index in table.indexes for entry in _create_table_index(index)],
+            "columns": columns,
+            "indexes": [
+                {"indexName": index.name, "unique": index.unique, "columnName": column, "ordinalPosition": position}
+                for index in table.indexes
+                for position, column in enumerate(index.columns, 1)
+            ],
             "foreignKeys": [entry for foreign in table.foreign_keys for entry in _create_table_foreign_key(foreign)],
-            "constraints": _constraints(table),
+            # The original's list was always empty.
+            "constraints": [
+                *(_constraint(None, "PRIMARY KEY", column) for column in table.primary_key),
+                *(_constraint(check, "CHECK", None) for check in table.checks),
+            ],
         }
     )
 
@@ -128,20 +151,6 @@ def _create_table_column(column: Column, table: Table) -> dict[str, Json]:
     }
 
 
-def _column_detail(column: Column, table: Table) -> dict[str, Json]:
-    name, size, digits = _split_type(column.type)
-    return {
-        "columnName": column.name,
-        "dataType": name,
-        "columnSize": size,
-        "decimalDigits": digits,
-        "nullable": column.nullable,
-        "defaultValue": column.default,
-        "isPrimaryKey": column.name in table.primary_key,
-        "isAutoIncrement": column.generated,
-    }
-
-
 def _split_type(written: str) -> tuple[str, int | None, int | None]:
     """Split a type such as `numeric(10,2)` into name, size and digits."""
     found = _SIZED.match(written)
@@ -149,13 +158,6 @@ def _split_type(written: str) -> tuple[str, int | None, int | None]:
         return written, None, None
     name, size, digits, rest = found.groups()
     return name + rest, int(size), None if digits is None else int(digits)
-
-
-def _create_table_index(index: Index) -> list[Json]:
-    return [
-        {"indexName": index.name, "unique": index.unique, "columnName": column, "ordinalPosition": position}
-        for position, column in enumerate(index.columns, 1)
-    ]
 
 
 def _create_table_foreign_key(foreign: ForeignKey) -> list[Json]:
@@ -172,12 +174,6 @@ def _create_table_foreign_key(foreign: ForeignKey) -> list[Json]:
         }
         for column, target in zip(foreign.columns, targets, strict=False)
     ]
-
-
-def _constraints(table: Table) -> list[Json]:
-    """Return keys and checks in the original's shape; there the list was always empty."""
-    keys: list[Json] = [_constraint(None, "PRIMARY KEY", column) for column in table.primary_key]
-    return [*keys, *(_constraint(check, "CHECK", None) for check in table.checks)]
 
 
 def _constraint(name: str | None, kind: str, column: str | None) -> dict[str, Json]:
@@ -234,7 +230,7 @@ def choose(structure: Structure, pattern: str) -> Structure:
     wanted = [one.strip().lower() for one in pattern.split(",") if one.strip()]
     if not wanted:
         return structure
-    tables = tuple(table for table in structure.tables if _fits(_names(table), wanted))
+    tables = tuple(table for table in structure.tables if _fits((table.name, full_name(table)), wanted))
     routines = tuple(one for one in structure.routines if _fits((one.name, full_name(one)), wanted))
     if not tables and not routines:
         tables = tuple(table for table in structure.tables if _fits((one.name for one in table.columns), wanted))
@@ -277,10 +273,6 @@ def spell(written: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(by_lower[name] for name in dict.fromkeys([*near, *within]))[:_NEAREST]
 
 
-def _names(table: Table) -> tuple[str, ...]:
-    return table.name, full_name(table)
-
-
 def _exactly(table: Table, wanted: str) -> bool:
     return full_name(table).lower() == wanted
 
@@ -302,13 +294,38 @@ _ALLOWED = frozenset({None, "", "NO ACTION"})
 
 def full(table: Table) -> str:
     """Return a table in full detail, one line for each part."""
+    triggers: list[str] = []
+    for trigger in table.triggers:
+        when = " ".join(word.lower() for word in (trigger.timing, trigger.event) if word)
+        triggers.append(f"trigger {on_one_line(trigger.name)} {when}".rstrip())
+    foreign_keys: list[str] = []
+    for foreign in table.foreign_keys:
+        target = on_one_line(foreign.table) + (f"({_join_columns(foreign.to)})" if foreign.to else "")
+        rules = (("on update", foreign.on_update), ("on delete", foreign.on_delete))
+        said = "".join(f" {word} {rule.lower()}" for word, rule in rules if rule and rule not in _ALLOWED)
+        foreign_keys.append(f"foreign key ({_join_columns(foreign.columns)}) references {target}{said}")
+    columns: list[str] = []
+    for column in table.columns:
+        alone = table.primary_key == (column.name,)
+        marks = (
+            on_one_line(column.name),
+            on_one_line(column.type),
+            "primary key" if alone else "",
+            "" if column.nullable or alone else "not null",
+            f"default {on_one_line(column.default)}" if column.default is not None else "",
+            "generated" if column.generated else "",
+        )
+        columns.append(" ".join(mark for mark in marks if mark) + _comment(column.comment))
     lines = [
-        *(_column(column, table) for column in table.columns),
-        *_key(table),
-        *(_foreign_key(foreign) for foreign in table.foreign_keys),
-        *(_index(index) for index in table.indexes),
+        *columns,
+        *([f"primary key ({_join_columns(table.primary_key)})"] if len(table.primary_key) > 1 else []),
+        *foreign_keys,
+        *(
+            f"{'unique ' if index.unique else ''}index {on_one_line(index.name)} ({_join_columns(index.columns)})"
+            for index in table.indexes
+        ),
         *(on_one_line(check) for check in table.checks),
-        *(_trigger(trigger) for trigger in table.triggers),
+        *triggers,
         *([f"as {on_one_line(table.definition)}"] if table.definition else []),
     ]
     size = "" if table.rows is None else f" {round_row_count(table.rows)} rows"
@@ -324,42 +341,8 @@ def routine_line(routine: Routine) -> str:
     return f"{routine.kind} {full_name(routine)}({arguments}){returns}"
 
 
-def _column(column: Column, table: Table) -> str:
-    alone = table.primary_key == (column.name,)
-    marks = (
-        on_one_line(column.name),
-        on_one_line(column.type),
-        "primary key" if alone else "",
-        "" if column.nullable or alone else "not null",
-        f"default {on_one_line(column.default)}" if column.default is not None else "",
-        "generated" if column.generated else "",
-    )
-    return " ".join(mark for mark in marks if mark) + _comment(column.comment)
-
-
 def _comment(comment: str | None) -> str:
     return f" -- {on_one_line(comment)}" if comment else ""
-
-
-def _key(table: Table) -> list[str]:
-    """Return the key of several columns; a key of one column is marked at the column."""
-    return [f"primary key ({_join_columns(table.primary_key)})"] if len(table.primary_key) > 1 else []
-
-
-def _foreign_key(foreign: ForeignKey) -> str:
-    target = on_one_line(foreign.table) + (f"({_join_columns(foreign.to)})" if foreign.to else "")
-    rules = (("on update", foreign.on_update), ("on delete", foreign.on_delete))
-    said = "".join(f" {word} {rule.lower()}" for word, rule in rules if rule and rule not in _ALLOWED)
-    return f"foreign key ({_join_columns(foreign.columns)}) references {target}{said}"
-
-
-def _index(index: Index) -> str:
-    return f"{'unique ' if index.unique else ''}index {on_one_line(index.name)} ({_join_columns(index.columns)})"
-
-
-def _trigger(trigger: Trigger) -> str:
-    when = " ".join(word.lower() for word in (trigger.timing, trigger.event) if word)
-    return f"trigger {on_one_line(trigger.name)} {when}".rstrip()
 
 
 def _join_columns(columns: tuple[str, ...]) -> str:
@@ -374,30 +357,22 @@ Keys = Mapping[str, tuple[str, ...]]
 
 def line(table: Table, keys: Keys) -> str:
     """Return a table in one line."""
-    references = _references(table, keys)
-    columns = ", ".join(_line_column(column, table, references) for column in table.columns)
-    view = "view " if table.kind == "view" else ""
-    size = "" if table.rows is None else f" {round_row_count(table.rows)} rows"
-    return f"{view}{full_name(table)}({columns}){size}"
-
-
-def _line_column(column: Column, table: Table, references: Mapping[str, str]) -> str:
-    key = "*" if column.name in table.primary_key else ""
-    written = short_type(column.type)
-    said = f"{on_one_line(column.name)} {written}".rstrip()
-    return f"{said}{key}{references.get(column.name, '')}"
-
-
-def _references(table: Table, keys: Keys) -> dict[str, str]:
-    """Return the reference of each column; the referenced column is named only if it is not the table's key."""
-    found: dict[str, str] = {}
+    # The referenced column is named only if it is not the table's key.
+    references: dict[str, str] = {}
     for foreign in table.foreign_keys:
         known = keys.get(foreign.table, foreign.to) == foreign.to
         for index, column in enumerate(foreign.columns):
             other = on_one_line(foreign.table)
             named = known or index >= len(foreign.to)
-            found.setdefault(column, f">{other}" if named else f">{other}.{on_one_line(foreign.to[index])}")
-    return found
+            references.setdefault(column, f">{other}" if named else f">{other}.{on_one_line(foreign.to[index])}")
+    columns: list[str] = []
+    for column in table.columns:
+        key = "*" if column.name in table.primary_key else ""
+        said = f"{on_one_line(column.name)} {short_type(column.type)}".rstrip()
+        columns.append(f"{said}{key}{references.get(column.name, '')}")
+    view = "view " if table.kind == "view" else ""
+    size = "" if table.rows is None else f" {round_row_count(table.rows)} rows"
+    return f"{view}{full_name(table)}({', '.join(columns)}){size}"
 
 
 Detail = Literal["names", "lines", "full"]

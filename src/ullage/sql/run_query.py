@@ -17,7 +17,8 @@ import json
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -25,7 +26,7 @@ import anyio
 
 from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError, UnknownName
 from ullage.options import DatabaseSettings
-from ullage.table import Row, clean, encode
+from ullage.table import clean, encode
 from ullage.tool import Asked
 
 from .database import (
@@ -85,24 +86,20 @@ def plan_text(dialect: Dialect, answer: Answer) -> str:
             lines.append(f"{'  ' * depth}{clean(str(words)).text}")
         return "\n".join(lines)
     if dialect == "duckdb":
-        return _duckdb(answer)
+        # The last column is a tree of operators as JSON.
+        lines: list[str] = []
+        for row in answer.rows:
+            try:
+                tree: Any = json.loads(str(row[-1]))
+            except ValueError:
+                lines.append(clean(str(row[-1])).text)
+            else:
+                _operators(cast("list[Any]", tree if isinstance(tree, list) else [tree]), 0, lines)
+        return "\n".join(lines)
     if len(answer.columns) == 1:
         return "\n".join(clean(str(row[0])).text for row in answer.rows)
     full = [index for index in range(len(answer.columns)) if any(row[index] is not None for row in answer.rows)]
     return encode([answer.columns[index] for index in full], [[row[index] for index in full] for row in answer.rows])
-
-
-def _duckdb(answer: Answer) -> str:
-    """Return DuckDB's plan, which is a tree of operators as JSON in the last column."""
-    lines: list[str] = []
-    for row in answer.rows:
-        try:
-            tree: Any = json.loads(str(row[-1]))
-        except ValueError:
-            lines.append(clean(str(row[-1])).text)
-        else:
-            _operators(cast("list[Any]", tree if isinstance(tree, list) else [tree]), 0, lines)
-    return "\n".join(lines)
 
 
 def _operators(nodes: Sequence[Any], depth: int, lines: list[str]) -> None:
@@ -110,15 +107,12 @@ def _operators(nodes: Sequence[Any], depth: int, lines: list[str]) -> None:
         if isinstance(node, Mapping):
             operator = cast("Mapping[str, Any]", node)
             name = " ".join(str(operator.get("name", "")).split())
-            lines.append(f"{'  ' * depth}{clean(name).text}{_extra(operator.get('extra_info'))}")
+            info, extra = operator.get("extra_info"), ""
+            if isinstance(info, Mapping):
+                values = cast("Mapping[str, Any]", info).items()
+                extra = " " + "; ".join(f"{key}={_short(value)}" for key, value in values if value not in ("", []))
+            lines.append(f"{'  ' * depth}{clean(name).text}{extra}")
             _operators(operator.get("children") or [], depth + 1, lines)
-
-
-def _extra(info: object) -> str:
-    if not isinstance(info, Mapping):
-        return ""
-    said = (f"{key}={_short(value)}" for key, value in cast("Mapping[str, Any]", info).items() if value not in ("", []))
-    return " " + "; ".join(said)
 
 
 def _short(value: object) -> str:
@@ -201,12 +195,14 @@ def _columns(structure: Structure, tables: Collection[str], wanted: str) -> tupl
     meant = [table for table in structure.tables if _is_among(table, tables)] or list(structure.tables)
     near = spell(wanted, {column.name for table in meant for column in table.columns})
     if near:
-        return tuple(name for column in near for name in _qualify_column(column, meant))
+        return tuple(
+            name
+            for column in near
+            for name in [
+                f"{table.name}.{column}" for table in meant if any(one.name == column for one in table.columns)
+            ]
+        )
     return tuple(column.name for table in meant for column in table.columns)[:_SHOWN]
-
-
-def _qualify_column(column: str, tables: Iterable[Table]) -> list[str]:
-    return [f"{table.name}.{column}" for table in tables if any(one.name == column for one in table.columns)]
 
 
 def _is_among(table: Table, names: Collection[str]) -> bool:
@@ -315,7 +311,17 @@ class Asking:
         masks = await self._masks(statement, until)
         answer = await self._ask_engine(statement.runs or statement.sql, rows, statement, until)
         if statement.kind == "show" and self.engine.dialect == "mysql":
-            answer = replace(answer, rows=_without_host(answer))
+            # A SHOW of MySQL may describe the host and contain other sessions' statements.
+            from .guard import is_hidden_variable
+
+            names = tuple(column.lower() for column in answer.columns)
+            shown = answer.rows
+            if names == ("variable_name", "value"):
+                shown = tuple((name, "***" if is_hidden_variable(str(name)) else value) for name, value in shown)
+            elif "info" in names and "command" in names:
+                at = names.index("info")
+                shown = tuple((*row[:at], None if row[at] is None else "***", *row[at + 1 :]) for row in shown)
+            answer = replace(answer, rows=shown)
         if masks is not None:
             answer = replace(answer, rows=masks.apply(answer.columns, answer.rows))
         self.answers.put(key, answer, _size(answer))
@@ -395,9 +401,13 @@ class Asking:
         try:
             return await self.engine.ask(Question(sql=sql, rows=rows, seconds=_seconds_left(until)))
         except QueryFailed as error:
-            raise self._without_values(
-                await self._add_existing_names(error, statement, until), statement, sql
-            ) from None
+            structure = None
+            if is_about_a_name(error):
+                # Without existing names if reading them fails or takes too long.
+                with suppress(UllageError):
+                    structure, _ = await _within(until, self.known.structure)
+            known = error if structure is None else with_nearest(error, structure, statement.tables)
+            raise self._without_values(known, statement, sql) from None
 
     def _without_values(self, error: QueryFailed, statement: "Statement", sql: str) -> QueryFailed:
         """Remove values from an error: engines show what they cannot convert, which may be masked.
@@ -433,35 +443,12 @@ class Asking:
                 return True
         return False
 
-    async def _add_existing_names(self, error: QueryFailed, statement: "Statement", until: float) -> QueryFailed:
-        """Add existing names to an error; return it unchanged if reading them fails or takes too long."""
-        if not is_about_a_name(error):
-            return error
-        try:
-            structure, _ = await _within(until, self.known.structure)
-        except UllageError:
-            return error
-        return with_nearest(error, structure, statement.tables)
-
 
 def _judge(sql: str, dialect: Dialect, functions: Mapping[str, Stability], allowed: tuple[str, ...]) -> "Statement":
     # Imported here so that listing the tools does not load the parser.
     from .guard import judge
 
     return judge(sql, dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
-
-
-def _without_host(answer: Answer) -> tuple[Row, ...]:
-    """Return the rows of a MySQL SHOW without values that describe the host and without other sessions' statements."""
-    from .guard import is_hidden_variable
-
-    names = tuple(column.lower() for column in answer.columns)
-    if names == ("variable_name", "value"):
-        return tuple((name, "***" if is_hidden_variable(str(name)) else value) for name, value in answer.rows)
-    if "info" in names and "command" in names:
-        at = names.index("info")
-        return tuple((*row[:at], None if row[at] is None else "***", *row[at + 1 :]) for row in answer.rows)
-    return answer.rows
 
 
 async def _within(until: float, read: Callable[[], Awaitable[Result]]) -> Result:

@@ -153,34 +153,19 @@ def rows() -> Iterator[tuple[str, tuple[Value, ...]]]:
     dice = _Dice(20_241_101)
     groups = list(_CATEGORIES) + [name for children in _CATEGORIES.values() for name in children]
     numbers = {name: number for number, name in enumerate(groups, 1)}
-    yield from (("categories", (number, name, _parent(name, numbers))) for name, number in numbers.items())
-    products = list(_products(dice, numbers))
-    yield from (("products", product) for product in products)
-    yield from (("customers", _customer(dice, number)) for number in range(1, _CUSTOMERS + 1))
-    yield from _trade(dice, [float(str(product[4])) for product in products])
-
-
-def _parent(name: str, numbers: dict[str, int]) -> int | None:
-    return next((numbers[parent] for parent, children in _CATEGORIES.items() if name in children), None)
-
-
-def _products(dice: _Dice, numbers: dict[str, int]) -> Iterator[tuple[Value, ...]]:
+    for name, number in numbers.items():
+        parent = next((numbers[parent] for parent, children in _CATEGORIES.items() if name in children), None)
+        yield "categories", (number, name, parent)
+    products: list[tuple[Value, ...]] = []
     wares = [(make, ware, group) for make in _MAKES for group, wares in _WARES.items() for ware in wares]
     for number, (make, ware, group) in enumerate(wares, 1):
         price = round(2.5 + dice.early(9_000) / 100, 2)
         gone = None if dice.below(20) else _day(_OPENED + timedelta(days=dice.below(_DAYS)))
         sku = f"{group[:2].upper()}-{1000 + number}"
-        yield number, sku, f"{make} {ware}", numbers[group], price, dice.below(240), gone
-
-
-def _customer(dice: _Dice, number: int) -> tuple[Value, ...]:
-    first, last, (city, country) = dice.one(_FIRST), dice.one(_LAST), dice.one(_CITIES)
-    joined = _OPENED - timedelta(days=dice.early(_DAYS))
-    email = f"{first}.{last}{number}@example.com".lower().translate(_PLAIN)
-    return number, f"{first} {last}", email, city, country, _day(joined)
-
-
-def _trade(dice: _Dice, prices: Sequence[float]) -> Iterator[tuple[str, tuple[Value, ...]]]:
+        products.append((number, sku, f"{make} {ware}", numbers[group], price, dice.below(240), gone))
+    yield from (("products", product) for product in products)
+    yield from (("customers", _customer(dice, number)) for number in range(1, _CUSTOMERS + 1))
+    prices = [float(str(product[4])) for product in products]
     for number in range(1, _ORDERS + 1):
         moment = _OPENED + timedelta(days=(number - 1) * _DAYS // _ORDERS, seconds=dice.below(50_000))
         coupon = None if dice.below(8) else dice.one(("SPRING10", "WELCOME", "LOYAL5"))
@@ -194,6 +179,13 @@ def _trade(dice: _Dice, prices: Sequence[float]) -> Iterator[tuple[str, tuple[Va
         product, who = 1 + _pick_popular(dice, len(prices)), 1 + dice.below(_CUSTOMERS)
         written = _day(_OPENED + timedelta(days=dice.below(_DAYS)))
         yield "reviews", (number, product, who, stars, dice.one(_TITLES[stars]), written)
+
+
+def _customer(dice: _Dice, number: int) -> tuple[Value, ...]:
+    first, last, (city, country) = dice.one(_FIRST), dice.one(_LAST), dice.one(_CITIES)
+    joined = _OPENED - timedelta(days=dice.early(_DAYS))
+    email = f"{first}.{last}{number}@example.com".lower().translate(_PLAIN)
+    return number, f"{first} {last}", email, city, country, _day(joined)
 
 
 def _pick_popular(dice: _Dice, wares: int) -> int:
@@ -211,7 +203,13 @@ _APPLICATION = 0x756C6C67
 
 def make_sample(path: Path) -> Path:
     """Return the path of the shop's file, which is created if it is missing."""
-    application, edition = _marks(path)
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            names = ("application_id", "user_version")
+            application, edition = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+    except sqlite3.Error:
+        application, edition = 0, 0
     if (application, edition) == (_APPLICATION, EDITION):
         return path
     if path.exists() and application != _APPLICATION:
@@ -224,7 +222,18 @@ def make_sample(path: Path) -> Path:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         try:
-            _fill(name)
+            with contextlib.closing(sqlite3.connect(name)) as connection:
+                connection.executescript(TABLES)
+                for table, group in groupby(rows(), key=lambda one: one[0]):
+                    values = [row for _, row in group]
+                    places = ", ".join("?" * len(values[0]))
+                    connection.executemany(f"INSERT INTO {table} VALUES ({places})", values)
+                connection.commit()
+                connection.executescript(AFTERWARDS)
+                connection.execute("ANALYZE")
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {EDITION}")
+                connection.commit()
             Path(name).replace(path)
         finally:
             Path(name).unlink(missing_ok=True)
@@ -233,29 +242,3 @@ def make_sample(path: Path) -> Path:
             f"the sample shop cannot be written: {error}", suggestion="check that its folder can be written to"
         ) from error
     return path
-
-
-def _fill(name: str) -> None:
-    with contextlib.closing(sqlite3.connect(name)) as connection:
-        connection.executescript(TABLES)
-        for table, group in groupby(rows(), key=lambda one: one[0]):
-            values = [row for _, row in group]
-            places = ", ".join("?" * len(values[0]))
-            connection.executemany(f"INSERT INTO {table} VALUES ({places})", values)
-        connection.commit()
-        connection.executescript(AFTERWARDS)
-        connection.execute("ANALYZE")
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {EDITION}")
-        connection.commit()
-
-
-def _marks(path: Path) -> tuple[int, int]:
-    """Return application id and edition of a file; (0, 0) if it is missing or unreadable."""
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
-            read = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-    except sqlite3.Error:
-        return 0, 0
-    return read[0], read[1]

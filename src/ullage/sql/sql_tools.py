@@ -111,12 +111,6 @@ def _tools(spoken: str, database: str, here: str, choice: dict[str, dict[str, Js
             sample=_INTEGER,
         ),
         _tool("explain", f"The plan of a{of_it} SELECT, which is not run.", sql=_STRING, **choice),
-        *_originals(of_it),
-    )
-
-
-def _originals(of_it: str) -> tuple[Tool, ...]:
-    return (
         _tool(
             "secureDatabaseQuery",
             f"Run one read-only{of_it} SELECT; the answer is JSON.",

@@ -124,7 +124,9 @@ class Received:
 
     def _take(self, frame: Mapping[str, Json]) -> None:
         if "rows" in frame:
-            self.rows.extend(tuple(_cell(cell) for cell in row) for row in _lists(frame["rows"]))
+            self.rows.extend(
+                tuple(_cell(cell) for cell in row) for row in [_list(inner) for inner in _list(frame["rows"])]
+            )
             return
         if "columns" in frame:
             self.columns = tuple(str(name) for name in _list(frame["columns"]))
@@ -150,10 +152,6 @@ def _list(value: Json) -> list[Json]:
     if not isinstance(value, list):
         raise TypeError("not a list")
     return value
-
-
-def _lists(value: Json) -> list[list[Json]]:
-    return [_list(inner) for inner in _list(value)]
 
 
 def _cell(value: Json) -> Cell:
@@ -252,22 +250,24 @@ class Worker:
                 await self._input.send(frame)
         received, size = Received(), 0
         while not received.is_whole:
-            body = await self._frame()
+            try:
+                length = int.from_bytes(await self._output.receive_exactly(4), "big")
+                if length > _MOST:
+                    raise Gone("a frame without end")
+                body = await self._output.receive_exactly(length)
+            except (
+                anyio.IncompleteRead,
+                anyio.EndOfStream,
+                anyio.ClosedResourceError,
+                anyio.BrokenResourceError,
+            ) as error:
+                self._is_leaving = True
+                raise Gone("no more frames") from error
             size += len(body)
             if size > most:
                 raise Gone("more than was asked for")
             await _take(received, body)
         return received
-
-    async def _frame(self) -> bytes:
-        try:
-            length = int.from_bytes(await self._output.receive_exactly(4), "big")
-            if length > _MOST:
-                raise Gone("a frame without end")
-            return await self._output.receive_exactly(length)
-        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            self._is_leaving = True
-            raise Gone("no more frames") from error
 
     async def end(self) -> None:
         """Kill the process at once, and wait for it to end even if the caller is cancelled."""
@@ -327,23 +327,21 @@ def late(seconds: float) -> DeadlinePassed:
 
 
 def crash_error(name: str, status: int | None) -> SourceFailed:
+    if status is None or status == 0:
+        how = ""
+    elif status > 0:
+        how = f" with status {status}"
+    else:
+        known = {number.value: number.name for number in signal.Signals}
+        how = f" by {known.get(-status, f'signal {-status}')}"
     return SourceFailed(
-        f"the process that reads `{name}` ended in the middle of the question{_how(status)}",
+        f"the process that reads `{name}` ended in the middle of the question{how}",
         suggestion=f"the next question gets a new one; {_ASK_LESS}",
     )
 
 
 def closed_error(name: str) -> SourceFailed:
     return SourceFailed(f"`{name}` is closed", suggestion="Ullage is ending, or the database left the configuration")
-
-
-def _how(status: int | None) -> str:
-    if status is None or status == 0:
-        return ""
-    if status > 0:
-        return f" with status {status}"
-    known = {number.value: number.name for number in signal.Signals}
-    return f" by {known.get(-status, f'signal {-status}')}"
 
 
 MEMORY = 1 << 30
@@ -417,7 +415,14 @@ class Workers:
     async def _exchange(self, frames: Frames, deadline: float) -> Received:
         if self._is_closed:
             raise closed_error(self._name)
-        warm = await self._take_warm()
+        warm = None
+        while self._warm and warm is None:
+            idle = self._warm.pop()
+            # An idle worker may have been killed from outside.
+            if idle.status is None:
+                warm = idle
+            else:
+                await idle.end()
         worker = warm or await Worker.start()
         said = self._prepend_hello(frames, deadline, is_new=warm is None)
         try:
@@ -433,15 +438,6 @@ class Workers:
         else:
             self._warm.append(worker)
         return received
-
-    async def _take_warm(self) -> Worker | None:
-        """Return an idle worker that still runs; others may have been killed from outside."""
-        while self._warm:
-            worker = self._warm.pop()
-            if worker.status is None:
-                return worker
-            await worker.end()
-        return None
 
     def _prepend_hello(self, frames: Frames, deadline: float, *, is_new: bool) -> Iterable[bytes]:
         if is_new:
@@ -465,10 +461,35 @@ def _table(found: Found) -> Table:
         name=found["name"],
         schema=found.get("schema"),
         kind=found["kind"],
-        columns=tuple(_column(column) for column in found["columns"]),
+        columns=tuple(
+            Column(
+                name=column["name"],
+                type=column["type"],
+                nullable=column["nullable"],
+                default=column["default"],
+                generated=column["generated"],
+                computed=bool(column.get("computed")),
+                expression=column.get("expression"),
+                comment=column.get("comment"),
+            )
+            for column in found["columns"]
+        ),
         primary_key=tuple(found["primary_key"]),
-        foreign_keys=tuple(_foreign_key(key) for key in found["foreign_keys"]),
-        indexes=tuple(_index(index) for index in found["indexes"]),
+        foreign_keys=tuple(
+            ForeignKey(
+                columns=tuple(key["columns"]),
+                table=key["table"],
+                to=tuple(key["to"]),
+                name=key.get("name"),
+                on_update=key.get("on_update"),
+                on_delete=key.get("on_delete"),
+            )
+            for key in found["foreign_keys"]
+        ),
+        indexes=tuple(
+            Index(name=index["name"], columns=tuple(index["columns"]), unique=index["unique"])
+            for index in found["indexes"]
+        ),
         checks=tuple(found["checks"]),
         triggers=tuple(Trigger(**trigger) for trigger in found["triggers"]),
         rows=found.get("rows"),
@@ -476,34 +497,6 @@ def _table(found: Found) -> Table:
         comment=found.get("comment"),
         module=found.get("module"),
     )
-
-
-def _column(found: Found) -> Column:
-    return Column(
-        name=found["name"],
-        type=found["type"],
-        nullable=found["nullable"],
-        default=found["default"],
-        generated=found["generated"],
-        computed=bool(found.get("computed")),
-        expression=found.get("expression"),
-        comment=found.get("comment"),
-    )
-
-
-def _foreign_key(found: Found) -> ForeignKey:
-    return ForeignKey(
-        columns=tuple(found["columns"]),
-        table=found["table"],
-        to=tuple(found["to"]),
-        name=found.get("name"),
-        on_update=found.get("on_update"),
-        on_delete=found.get("on_delete"),
-    )
-
-
-def _index(found: Found) -> Index:
-    return Index(name=found["name"], columns=tuple(found["columns"]), unique=found["unique"])
 
 
 _BATCH = 16_000
@@ -578,11 +571,14 @@ class EmbeddedEngine:
         self._name = path.name
         self._functions: Mapping[str, Stability] | None = None
         whole = path.absolute()
+        # The worker gets the driver's directory, so that it needs no path from the environment or the user's
+        # site-packages.
+        found = importlib.util.find_spec("duckdb") if dialect == "duckdb" else None
         hello = {
             "kind": dialect,
             "path": str(whole),
             "uri": whole.as_uri(),
-            "packages": _packages(dialect),
+            "packages": None if found is None or found.origin is None else str(Path(found.origin).parent.parent),
             "within": within,
         }
         self._workers = Workers(hello, name=path.name, limits=self._limits, memory=memory)
@@ -627,13 +623,6 @@ class EmbeddedEngine:
 
     async def close(self) -> None:
         await self._workers.close()
-
-
-def _packages(dialect: str) -> str | None:
-    """Return the directory of the driver, so that a worker needs no path from the environment or the user's
-    site-packages."""
-    found = importlib.util.find_spec("duckdb") if dialect == "duckdb" else None
-    return None if found is None or found.origin is None else str(Path(found.origin).parent.parent)
 
 
 def _frames(message: Mapping[str, object]) -> Frames:

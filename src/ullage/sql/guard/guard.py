@@ -16,7 +16,7 @@ like those of a query.
 """
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import cast
 
@@ -119,39 +119,30 @@ def check_query(passage: Passage, terms: Terms) -> tuple[str, ...]:
     tree, places = parse(passage, terms.dialect)
     if not isinstance(tree, _ROOTS):
         raise refusal(type(tree).__name__, "is not a query", "Send one SELECT.")
-    check_calls(passage, terms, _column_lists(passage, tree, places))
-    strings = {start for start, number in places.items() if passage.tokens[number].kind == "string"}
-    for node in _every(tree):
-        check_node(node, terms)
-        check_bomb(node, terms.dialect)
-        if isinstance(node, exp.Table):
-            check_table(node, terms, strings)
-        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Func):
-            check_function_in_from(node.this, terms)
-    return read_tables(tree)
-
-
-def _column_lists(passage: Passage, tree: exp.Expr, places: Mapping[int, int]) -> set[int]:
-    """Return the indexes of tokens that are an alias with column names in parentheses, not a call."""
     aliases = (alias.this for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns"))
     starts = {alias.meta.get("start") for alias in aliases if isinstance(alias, exp.Identifier)}
-    return {
+    # Tokens that are an alias with column names in parentheses, not a call.
+    column_lists = {
         number
         for place, number in places.items()
         if place in starts and any(token.is_name for token in passage.tokens[number + 2 : number + 3])
     }
-
-
-def _every(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield each node of the tree once, including those in lists and tuples."""
+    check_calls(passage, terms, column_lists)
+    strings = {start for start, number in places.items() if passage.tokens[number].kind == "string"}
     waiting: list[object] = [tree]
     while waiting:
         one = waiting.pop()
         if isinstance(one, exp.Expr):
-            yield one
+            check_node(one, terms)
+            check_bomb(one, terms.dialect)
+            if isinstance(one, exp.Table):
+                check_table(one, terms, strings)
+            if isinstance(one, exp.Lateral) and isinstance(one.this, exp.Func):
+                check_function_in_from(one.this, terms)
             waiting.extend(one.args.values())
         elif isinstance(one, list | tuple):
             waiting.extend(cast("list[object]", one))
+    return read_tables(tree)
 
 
 _OPTIONS = words("analyze verbose costs settings generic_plan buffers serialize wal timing summary memory format")
@@ -170,30 +161,27 @@ def skip_explain(passage: Passage, terms: Terms) -> int:
     at = 1
     while True:
         if passage.mark(at) == "(" and not is_query(passage, terms, at):
-            at = _after_options(passage, at + 1)
+            place = at + 1
+            while passage.mark(place) != ")":
+                if passage.word(place) not in _OPTIONS:
+                    raise refusal(
+                        passage.mark(place) or "EXPLAIN",
+                        "is not an option of EXPLAIN",
+                        "Write EXPLAIN SELECT …",
+                        tuple(sorted(_OPTIONS)),
+                    )
+                place += 1
+                if passage.mark(place) not in (",", ")"):
+                    place += 1
+                if passage.mark(place) == ",":
+                    place += 1
+            at = place + 1
         elif passage.word(at) == "format" and passage.mark(at + 1) == "=":
             at += 3
         elif passage.word(at) in _PLAIN:
             at += 1
         else:
             return at
-
-
-def _after_options(passage: Passage, at: int) -> int:
-    while passage.mark(at) != ")":
-        if passage.word(at) not in _OPTIONS:
-            raise refusal(
-                passage.mark(at) or "EXPLAIN",
-                "is not an option of EXPLAIN",
-                "Write EXPLAIN SELECT …",
-                tuple(sorted(_OPTIONS)),
-            )
-        at += 1
-        if passage.mark(at) not in (",", ")"):
-            at += 1
-        if passage.mark(at) == ",":
-            at += 1
-    return at + 1
 
 
 _MODIFIERS = words("full global session local extended storage")
@@ -218,9 +206,22 @@ def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
     if terms.dialect == "mysql":
         _mysql(passage, terms)
     elif terms.dialect == "duckdb":
-        return _duckdb(passage, terms)
+        at = 2 if passage.word(1) == "all" else 1
+        if at == len(passage.tokens):
+            return ()
+        if passage.word(at) not in _LISTS:
+            return check_describe(passage, terms)
+        at += 1
+        if passage.word(at) in ("from", "in"):
+            _, at = _name(passage, at + 1)
+        _ends(passage, at)
     else:
-        _postgres(passage)
+        words = " ".join(token.name for token in passage.tokens[1:])
+        if words not in ("time zone", "transaction isolation level", "session authorization"):
+            parts, at = _name(passage, 1)
+            _ends(passage, at)
+            if parts != ["all"]:
+                check_setting(".".join(parts))
     return ()
 
 
@@ -231,10 +232,6 @@ def check_describe(passage: Passage, terms: Terms) -> tuple[str, ...]:
         return check_query(passage.after(at), terms)
     if at == len(passage.tokens) and terms.dialect == "duckdb":
         return ()
-    return _parse_show_name(passage, at, terms)
-
-
-def _parse_show_name(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
     parts, at = _name(passage, at)
     if at < len(passage.tokens) and terms.dialect == "mysql":
         at += 1
@@ -256,30 +253,6 @@ def _name(passage: Passage, at: int) -> tuple[list[str], int]:
 def _ends(passage: Passage, at: int) -> None:
     if at < len(passage.tokens):
         raise refusal(passage.tokens[at].text, "is one word too many here", "Leave it out.")
-
-
-def _postgres(passage: Passage) -> None:
-    words = " ".join(token.name for token in passage.tokens[1:])
-    if words in ("time zone", "transaction isolation level", "session authorization"):
-        return
-    parts, at = _name(passage, 1)
-    _ends(passage, at)
-    if parts == ["all"]:
-        return
-    check_setting(".".join(parts))
-
-
-def _duckdb(passage: Passage, terms: Terms) -> tuple[str, ...]:
-    at = 2 if passage.word(1) == "all" else 1
-    if at == len(passage.tokens):
-        return ()
-    if passage.word(at) not in _LISTS:
-        return check_describe(passage, terms)
-    at += 1
-    if passage.word(at) in ("from", "in"):
-        _, at = _name(passage, at + 1)
-    _ends(passage, at)
-    return ()
 
 
 def _mysql(passage: Passage, terms: Terms) -> None:
@@ -371,7 +344,19 @@ def judge(
     terms = Terms(dialect=dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
     tokens = one_statement(read(sql, dialect))
     passage = Passage(tokens)
-    kind, check = _root(passage, terms)
+    if is_query(passage, terms):
+        kind, check = "select", check_query
+    else:
+        found = _JUDGE_ROOTS[terms.dialect].get(passage.word(0))
+        if found is None:
+            begins = tuple(sorted({"select", "with", "values", *_JUDGE_ROOTS[terms.dialect]}))
+            raise refusal(
+                passage.tokens[0].text,
+                "does not begin a statement that only reads",
+                "Begin with SELECT or WITH.",
+                begins,
+            )
+        kind, check = found
     try:
         tables = check(passage, terms)
     except RecursionError:
@@ -385,30 +370,14 @@ def judge(
             shadow_tables(asked, terms)
         elif kind == "show" and terms.dialect == "mysql" and names_variables(passage):
             raise refusal(passage.tokens[0].text, "cannot look at the server's settings", "Read them in a SELECT.")
-    is_all = kind == "show" and dialect == "postgres" and passage.word(1) == "all" and len(tokens) == 2
-    runs = SHOW_ALL if is_all else _apply_edits(sql, start, end, terms)
-    return Statement(kind=kind, sql=sql[start:end], tables=tables, runs=runs)
-
-
-def _apply_edits(sql: str, start: int, end: int, terms: Terms) -> str:
-    """Return the text with the necessary changes; empty if there are none."""
-    if not terms.edits and not terms.cuts:
-        return ""
     changes = {*((place, place, text) for place, text in terms.edits), *((begin, to, "") for begin, to in terms.cuts)}
-    pieces, at = list[str](), start
-    for begin, to, text in sorted(changes):
-        pieces += [sql[at:begin], text]
-        at = max(at, to)
-    return "".join([*pieces, sql[at:end]])
-
-
-def _root(passage: Passage, terms: Terms) -> tuple[Kind, _Check]:
-    if is_query(passage, terms):
-        return "select", check_query
-    found = _JUDGE_ROOTS[terms.dialect].get(passage.word(0))
-    if found is None:
-        begins = tuple(sorted({"select", "with", "values", *_JUDGE_ROOTS[terms.dialect]}))
-        raise refusal(
-            passage.tokens[0].text, "does not begin a statement that only reads", "Begin with SELECT or WITH.", begins
-        )
-    return found
+    runs = ""
+    if kind == "show" and dialect == "postgres" and passage.word(1) == "all" and len(tokens) == 2:
+        runs = SHOW_ALL
+    elif changes:
+        pieces, at = list[str](), start
+        for begin, to, text in sorted(changes):
+            pieces += [sql[at:begin], text]
+            at = max(at, to)
+        runs = "".join([*pieces, sql[at:end]])
+    return Statement(kind=kind, sql=sql[start:end], tables=tables, runs=runs)

@@ -96,13 +96,10 @@ _SHOWN = 60
 
 def refusal(construct: str, reason: str, suggestion: str, options: tuple[str, ...] = ()) -> Refused:
     """Return the error for a construct that is not allowed."""
-    return Refused(f"`{_escape_construct(construct)}` {reason}", suggestion=suggestion, options=options)
-
-
-def _escape_construct(construct: str) -> str:
     plain = " ".join("".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in construct).split())
     plain = plain.replace("`", "'")
-    return plain if len(plain) <= _SHOWN else plain[: _SHOWN - 1] + "…"
+    shown = plain if len(plain) <= _SHOWN else plain[: _SHOWN - 1] + "…"
+    return Refused(f"`{shown}` {reason}", suggestion=suggestion, options=options)
 
 
 def words(text: str) -> frozenset[str]:
@@ -245,7 +242,25 @@ class _Reader:
             if self._at >= len(self._sql):
                 return found
             start = self._at
-            kind, name = self._next()
+            one = self._peek()
+            readers: tuple[tuple[bool, Callable[[], tuple[TokenKind, str]]], ...] = (
+                (one in self._rules.strings, self._string),
+                (one in self._rules.names, self._scan_quoted_name),
+                (one in self._rules.initials or _is_letter(one), self._word),
+                (one.isdigit() or (one == "." and self._peek(1, 1).isdigit()), self._number),
+                (one == "$" and self._rules.dollars, self._dollar_string),
+                (one == "$" and self._dialect == "tsql", self._money),
+                (one in _MARKS, self._mark),
+                (one in _OPERATORS, self._operator),
+            )
+            for fits, reader in readers:
+                if fits:
+                    kind, name = reader()
+                    break
+            else:
+                raise refusal(
+                    one, "has no meaning in this place", "Write plain SQL, with such characters only within quotes."
+                )
             text = self._sql[start : self._at]
             spaced = start > before
             found.append(Token(kind=kind, text=text, name=name or text, start=start, end=self._at, spaced=spaced))
@@ -265,7 +280,23 @@ class _Reader:
                 self._check_comment(self._sql[self._at : end].removesuffix("\r"))
                 self._at = end
             elif self._peek(2) == "/*":
-                self._block_comment()
+                start, depth = self._at, 0
+                while True:
+                    opens, closes = (
+                        self._sql.find("/*", self._at),
+                        self._sql.find("*/", self._at + (2 if not depth else 0)),
+                    )
+                    if closes < 0:
+                        raise refusal(
+                            "/*", "opens a comment that is not closed", "Close the comment with */ or leave it out."
+                        )
+                    if (depth == 0 or self._rules.nested) and 0 <= opens < closes:
+                        depth, self._at = depth + 1, opens + 2
+                        continue
+                    depth, self._at = depth - 1, closes + 2
+                    if depth == 0:
+                        break
+                self._check_comment(self._sql[start : self._at])
             else:
                 return
 
@@ -275,20 +306,6 @@ class _Reader:
         if self._peek(2) != "--":
             return False
         return not self._rules.dashes_need_space or self._peek(1, 2) in ("", *_SPACES)
-
-    def _block_comment(self) -> None:
-        start, depth = self._at, 0
-        while True:
-            opens, closes = self._sql.find("/*", self._at), self._sql.find("*/", self._at + (2 if not depth else 0))
-            if closes < 0:
-                raise refusal("/*", "opens a comment that is not closed", "Close the comment with */ or leave it out.")
-            if (depth == 0 or self._rules.nested) and 0 <= opens < closes:
-                depth, self._at = depth + 1, opens + 2
-                continue
-            depth, self._at = depth - 1, closes + 2
-            if depth == 0:
-                break
-        self._check_comment(self._sql[start : self._at])
 
     def _check_comment(self, comment: str) -> None:
         is_run = self._dialect == "mysql" and comment.startswith(("/*!", "/*M!", "/*m!"))
@@ -308,23 +325,6 @@ class _Reader:
             if one not in "\t\n\f\v" and unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp"):
                 raise refusal(one, "in a comment may end it or not", "Leave the comment out.")
 
-    def _next(self) -> tuple[TokenKind, str]:
-        one = self._peek()
-        readers: tuple[tuple[bool, Callable[[], tuple[TokenKind, str]]], ...] = (
-            (one in self._rules.strings, self._string),
-            (one in self._rules.names, self._scan_quoted_name),
-            (one in self._rules.initials or _is_letter(one), self._word),
-            (one.isdigit() or (one == "." and self._peek(1, 1).isdigit()), self._number),
-            (one == "$" and self._rules.dollars, self._dollar_string),
-            (one == "$" and self._dialect == "tsql", self._money),
-            (one in _MARKS, self._mark),
-            (one in _OPERATORS, self._operator),
-        )
-        for fits, reader in readers:
-            if fits:
-                return reader()
-        raise refusal(one, "has no meaning in this place", "Write plain SQL, with such characters only within quotes.")
-
     def _goes_on(self, one: str) -> bool:
         return one != "" and (one in self._rules.inner or one in "0123456789" or _is_letter(one))
 
@@ -339,7 +339,14 @@ class _Reader:
             if word in self._rules.prefixes:
                 return self._string()
             if self._rules.alternative and word in ("q", "nq"):
-                return self._alternative()
+                start, opener = self._at, self._peek(1, 1)
+                closer = _CLOSERS.get(opener, opener) + "'"
+                end = self._sql.find(closer, self._at + 2) if opener.strip() else -1
+                if end < 0:
+                    raise refusal("q'", "opens a text that is not closed", "Write a plain '…' string.")
+                self._at = end + len(closer)
+                self._check_text(start)
+                return "string", ""
         if word == "u" and self._peek(2) == "&'" and self._dialect == "postgres":
             self._at += 1
             return self._string()
@@ -389,16 +396,6 @@ class _Reader:
         if any(one == "\0" or "\ud800" <= one <= "\udfff" for one in self._sql[start : self._at]):
             raise refusal("\0", "is no character of a text", "Leave it out.")
 
-    def _alternative(self) -> tuple[TokenKind, str]:
-        start, opener = self._at, self._peek(1, 1)
-        closer = _CLOSERS.get(opener, opener) + "'"
-        end = self._sql.find(closer, self._at + 2) if opener.strip() else -1
-        if end < 0:
-            raise refusal("q'", "opens a text that is not closed", "Write a plain '…' string.")
-        self._at = end + len(closer)
-        self._check_text(start)
-        return "string", ""
-
     def _dollar_string(self) -> tuple[TokenKind, str]:
         tag = _DOLLAR.match(self._sql, self._at)
         if tag is None:
@@ -438,7 +435,10 @@ class _Reader:
         while self._peek() and self._peek() in _OPERATORS and not self._interrupts(start):
             self._at += 1
         if self._dialect == "postgres":
-            self._give_back(start)
+            while self._at - start > 1 and self._sql[self._at - 1] in "+-":
+                if any(one in _UNARY_BEFORE for one in self._sql[start : self._at - 1]):
+                    break
+                self._at -= 1
         return "operator", ""
 
     def _interrupts(self, start: int) -> bool:
@@ -449,12 +449,6 @@ class _Reader:
         if written in ("::", ":="):
             return True
         return bool(written) and (":" in (self._peek(), written[-1])) and written + self._peek() not in ("::", ":=")
-
-    def _give_back(self, start: int) -> None:
-        while self._at - start > 1 and self._sql[self._at - 1] in "+-":
-            if any(one in _UNARY_BEFORE for one in self._sql[start : self._at - 1]):
-                return
-            self._at -= 1
 
 
 def _is_letter(one: str) -> bool:

@@ -24,7 +24,6 @@ from itertools import pairwise
 from sqlglot import Dialect as Grammar
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
-from sqlglot.tokenizer_core import Token as TheirToken
 
 from ullage.errors import Refused
 
@@ -65,24 +64,8 @@ def prepare_tokens(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
     """Return the text for the parser, one string for each token."""
     around = zip((None, *tokens), tokens, (*tokens[1:], None), strict=False)
     shown = [_prepare_token(before, token, after, dialect) for before, token, after in around]
-    _part_remainders(tokens, shown)
-    if dialect == "duckdb":
-        _wrap_pivot(tokens, shown)
-    if dialect == "mysql":
-        _adapt_mariadb(tokens, shown)
-    if dialect == "oracle":
-        for place in range(len(shown) - 2):
-            if shown[place : place + 3] == ["(", "+", ")"]:
-                shown[place : place + 3] = ["(+)", "", ""]
-    return shown
-
-
-def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
-    """Replace `%` and bitwise operators after LIMIT by `/`.
-
-    There the parser takes every `%` for a percentage, although it is the remainder if a value follows, and it does not
-    know bitwise operators.
-    """
+    # After LIMIT the parser takes every `%` for a percentage, although it is the remainder if a value follows, and it
+    # does not know bitwise operators. All of them are shown to it as `/`.
     is_limit, depth = False, 0
     for place, token in enumerate(tokens[:-1]):
         if token.is_word("limit", "offset"):
@@ -98,6 +81,15 @@ def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
         )
         if is_limit and token.kind == "operator" and token.text in _OF_WHOLE_NUMBERS and has_value:
             shown[place] = "/"
+    if dialect == "duckdb":
+        _wrap_pivot(tokens, shown)
+    if dialect == "mysql":
+        _adapt_mariadb(tokens, shown)
+    if dialect == "oracle":
+        for place in range(len(shown) - 2):
+            if shown[place : place + 3] == ["(", "+", ")"]:
+                shown[place : place + 3] = ["(+)", "", ""]
+    return shown
 
 
 def _adapt_mariadb(tokens: Sequence[Token], shown: list[str]) -> None:
@@ -247,7 +239,11 @@ def parse(passage: Passage, dialect: Dialect) -> tuple[exp.Expr, Mapping[int, in
             for start, number in places.items()
             if passage.tokens[number].kind in ("string", "quoted")
         }
-        read = {_span(text, one.start, one.end + 1) for one in tokens if _is_text(one)} - {None}
+        read = {
+            _span(text, one.start, one.end + 1)
+            for one in tokens
+            if (one.token_type.name == "IDENTIFIER" or one.token_type.name.endswith("STRING"))
+        } - {None}
         for span in sorted((ours ^ read) - {None}, key=str):
             raise refusal(text[slice(*(span or ()))], "can be read in two ways", _PLAIN)
         trees = grammar.parser(error_level=ErrorLevel.RAISE).parse(tokens, text)
@@ -261,10 +257,6 @@ def parse(passage: Passage, dialect: Dialect) -> tuple[exp.Expr, Mapping[int, in
     if len(trees) != 1 or trees[0] is None:
         raise refusal(text, "is not one query", "Send one SELECT.")
     return trees[0], places
-
-
-def _is_text(token: TheirToken) -> bool:
-    return token.token_type.name == "IDENTIFIER" or token.token_type.name.endswith("STRING")
 
 
 def _span(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -285,7 +277,23 @@ def check_operators(passage: Passage, terms: Terms) -> None:
     """Refuse operators that are not known to only read."""
     for number, token in enumerate(passage.tokens):
         if token.kind == "operator":
-            _check_operator(token.text, terms)
+            text = token.text
+            if ":=" in text and terms.dialect == "mysql":
+                raise refusal(
+                    ":=", "sets a variable", "Compute the value in the query itself, with a window function or WITH."
+                )
+            if "@" in text and terms.dialect == "oracle":
+                raise refusal("@", "reads over a link to another database", "Ask that database itself.")
+            if terms.dialect == "postgres" and text not in _KNOWN:
+                raise refusal(
+                    text,
+                    "is not an operator of PostgreSQL's own",
+                    "Put spaces between operators, or use built-in ones.",
+                )
+            if terms.functions.get(text) == "made" and text not in terms.allowed:
+                raise refusal(
+                    text, "is an operator of somebody's making here", "Use a function that PostgreSQL brings."
+                )
         elif token.is_word("operator") and passage.mark(number + 1) == "(":
             schema = passage.word(number + 2)
             if schema not in (CATALOGUES["postgres"].schemas or ()) or passage.mark(number + 3) != ".":
@@ -294,16 +302,3 @@ def check_operators(passage: Passage, terms: Terms) -> None:
                     "may name an operator of somebody's making",
                     "Write the operator itself, without a schema.",
                 )
-
-
-def _check_operator(text: str, terms: Terms) -> None:
-    if ":=" in text and terms.dialect == "mysql":
-        raise refusal(":=", "sets a variable", "Compute the value in the query itself, with a window function or WITH.")
-    if "@" in text and terms.dialect == "oracle":
-        raise refusal("@", "reads over a link to another database", "Ask that database itself.")
-    if terms.dialect == "postgres" and text not in _KNOWN:
-        raise refusal(
-            text, "is not an operator of PostgreSQL's own", "Put spaces between operators, or use built-in ones."
-        )
-    if terms.functions.get(text) == "made" and text not in terms.allowed:
-        raise refusal(text, "is an operator of somebody's making here", "Use a function that PostgreSQL brings.")

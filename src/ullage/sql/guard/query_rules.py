@@ -278,27 +278,23 @@ def _size(node: exp.Expr) -> float:
     if isinstance(node, exp.Space):
         return _length(node.this)
     within = max((_size(one) for one in node.iter_expressions()), default=1)
-    return max(within * _factor(node), _estimate_call_length(node))
-
-
-def _factor(node: exp.Expr) -> float:
     if isinstance(node, exp.Replace):
-        return max(1, len(node.args["replacement"].name) if node.args.get("replacement") else 1)
-    return 2 if isinstance(node, exp.Hex) else 1
-
-
-def _estimate_call_length(node: exp.Expr) -> float:
+        factor = max(1, len(node.args["replacement"].name) if node.args.get("replacement") else 1)
+    else:
+        factor = 2 if isinstance(node, exp.Hex) else 1
     name = _name(node) if isinstance(node, exp.Func) else ""
     if name in _FORMATS:
         # The width is from the format's own digits, or from the arguments for its stars.
         first, *rest = [*([node.this] if isinstance(node, exp.Format) else []), *node.expressions] or [exp.Null()]
         widths = [float(digits) for digits in _WIDTH.findall(first.name)]
-        return max([*widths, *(_length(one) for one in rest if "*" in first.name)], default=1)
-    if name not in _LENGTHS or not isinstance(node, exp.Anonymous):
-        return 1
-    given = [*node.expressions, *([node.parent.this] if isinstance(node.parent, exp.Dot) else [])]
-    times = max((_size(one) for one in given), default=1) if name in _REPEATING else 1
-    return times * max((_length(one) for one in given), default=1)
+        call_length = max([*widths, *(_length(one) for one in rest if "*" in first.name)], default=1)
+    elif name not in _LENGTHS or not isinstance(node, exp.Anonymous):
+        call_length = 1
+    else:
+        given = [*node.expressions, *([node.parent.this] if isinstance(node.parent, exp.Dot) else [])]
+        times = max((_size(one) for one in given), default=1) if name in _REPEATING else 1
+        call_length = times * max((_length(one) for one in given), default=1)
+    return max(within * factor, call_length)
 
 
 def _elements(node: exp.Expr) -> float:
@@ -308,19 +304,17 @@ def _elements(node: exp.Expr) -> float:
     """
     if isinstance(node.parent, exp.Table | exp.Lateral | exp.TableFromRows):
         return 1
-    start, end, step = (_constant(one) for one in (*_bounds(node), None, None, None)[:3])
-    return 1 if end is None else abs(end - (start or 0)) / max(abs(step or 1), 1)
-
-
-def _bounds(node: exp.Expr) -> list[exp.Expr | None]:
-    """Return start, end and step of a series, also if it is qualified with a schema or called as a method."""
     if isinstance(node, exp.GenerateSeries):
-        return [node.args.get(name) for name in ("start", "end", "step")]
-    if not isinstance(node, exp.Anonymous) or _name(node) not in _SERIES:
-        return []
-    value = [node.parent.this] if isinstance(node.parent, exp.Dot) and _constant(node.parent.this) is not None else []
-    given = [*value, *node.expressions]
-    return [None, *given] if len(given) == 1 else given
+        bounds = [node.args.get(name) for name in ("start", "end", "step")]
+    elif not isinstance(node, exp.Anonymous) or _name(node) not in _SERIES:
+        bounds = []
+    else:
+        # The series may be qualified with a schema, or called as a method of its start.
+        is_method = isinstance(node.parent, exp.Dot) and _constant(node.parent.this) is not None
+        given = [*([node.parent.this] if is_method else []), *node.expressions]
+        bounds = [None, *given] if len(given) == 1 else given
+    start, end, step = (_constant(one) for one in (*bounds, None, None, None)[:3])
+    return 1 if end is None else abs(end - (start or 0)) / max(abs(step or 1), 1)
 
 
 def _length(node: object) -> float:
@@ -345,10 +339,6 @@ def _constant(node: object) -> float | None:
     if isinstance(node, exp.Neg):
         inner = _constant(node.this)
         return None if inner is None else -inner
-    return _estimate_arithmetic_length(node)
-
-
-def _estimate_arithmetic_length(node: object) -> float | None:
     compute = _ARITHMETIC.get(type(node)) if isinstance(node, exp.Binary | exp.Pow) else None
     if compute is None or not isinstance(node, exp.Expr):
         return None
@@ -400,8 +390,11 @@ def check_node(node: exp.Expr, terms: Terms) -> None:
         construct, reason, suggestion = _REASONS.get(name, (name, "is no part of a query that only reads", _PLAIN))
         raise refusal(construct, reason, suggestion)
     if isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.WithTableHint):
-        if terms.dialect == "postgres" and _is_quantifier(node):
-            return
+        if terms.dialect == "postgres":
+            # PostgreSQL reserves these words for the quantifier of a comparison with an array.
+            compared = isinstance(node.parent, exp.Binary) and node.parent.expression is node
+            if compared and isinstance(node.this, str) and node.this.lower() in ("all", "some"):
+                return
         check_function(node.name.lower(), _nodes_qualifier(node), terms)
     elif isinstance(node, exp.DataType):
         check_type(node, terms)
@@ -428,12 +421,6 @@ def _may_stand(node: exp.Expr, name: str, terms: Terms) -> bool:
     if isinstance(node, exp.Parameter):
         return terms.dialect in ("mysql", "tsql")
     return name in _KNOWN
-
-
-def _is_quantifier(node: exp.Anonymous) -> bool:
-    """Return whether a call is the quantifier of a comparison with an array; PostgreSQL reserves these words."""
-    compared = isinstance(node.parent, exp.Binary) and node.parent.expression is node
-    return compared and isinstance(node.this, str) and node.this.lower() in ("all", "some")
 
 
 def _nodes_qualifier(node: exp.Anonymous) -> str | None:

@@ -325,10 +325,13 @@ _PACKAGE = re.compile(r"(?:dbms|utl|owa|ctx|sdo|apex)_\w+|htp|htf")
 def check_words(passage: Passage, terms: Terms) -> None:
     """Refuse words that make a statement do more than read."""
     for number, token in enumerate(passage.tokens):
-        if token.is_word("into") and not _is_unpivot(passage, number, terms):
+        # INTO belongs to DuckDB's UNPIVOT, where it names columns; DuckDB has no SELECT INTO.
+        if token.is_word("into") and not (terms.dialect == "duckdb" and passage.word(number + 1) == "name"):
             raise refusal("INTO", "writes what is selected", "Select the rows without INTO.")
-        if token.is_word(*_WRITES) and _opens(passage, number):
-            raise refusal(token.text.upper(), "writes", "Only reading is possible here.")
+        if token.is_word(*_WRITES):
+            following = passage.tokens[number + 1 : number + 2]
+            if passage.mark(number - 1) == "(" and any(token.is_name for token in following):
+                raise refusal(token.text.upper(), "writes", "Only reading is possible here.")
         if _locks(passage, number):
             raise refusal("FOR UPDATE", "locks rows", "Select without locking: nothing here can be changed.")
         if token.is_word("next") and passage.word(number + 1) == "value" and passage.word(number + 2) == "for":
@@ -343,17 +346,6 @@ def _locks(passage: Passage, number: int) -> bool:
     after = passage.word(number + 2)
     strengths = {"update": after != "in", "share": after != "in", "no": after == "key", "key": after == "share"}
     return passage.word(number) == "for" and strengths.get(following, False)
-
-
-def _opens(passage: Passage, number: int) -> bool:
-    """Return whether a statement in parentheses begins with this word."""
-    following = passage.tokens[number + 1 : number + 2]
-    return passage.mark(number - 1) == "(" and any(token.is_name for token in following)
-
-
-def _is_unpivot(passage: Passage, number: int, terms: Terms) -> bool:
-    """Return whether INTO belongs to DuckDB's UNPIVOT, where it names columns; DuckDB has no SELECT INTO."""
-    return terms.dialect == "duckdb" and passage.word(number + 1) == "name"
 
 
 def _check_duckdb(passage: Passage, number: int, _: Terms) -> None:
@@ -376,18 +368,16 @@ def _check_transact(passage: Passage, number: int, _: Terms) -> None:
         return
     if token.name.startswith("@") and not token.name.startswith("@@"):
         raise refusal(token.text, "is a variable, and none is set here", "Write the value itself.")
-    if token.name in RESERVED and not _is_hint(passage, number):
-        raise refusal(
-            token.text.upper(), "begins a statement of its own", "Send one SELECT; put such names in [brackets]."
-        )
+    if token.name in RESERVED:
+        word = passage.word(number)
+        after = passage.mark(number + 1)
+        is_hint = (word == "merge" and passage.word(number + 1) == "join") or (word == "index" and after in ("(", "="))
+        if not is_hint:
+            raise refusal(
+                token.text.upper(), "begins a statement of its own", "Send one SELECT; put such names in [brackets]."
+            )
     if token.name == "fetch" and passage.word(number - 1) not in ("row", "rows"):
         raise refusal("FETCH", "reads a cursor", "Use OFFSET … ROWS FETCH NEXT … ROWS ONLY.")
-
-
-def _is_hint(passage: Passage, number: int) -> bool:
-    word = passage.word(number)
-    after = passage.mark(number + 1)
-    return (word == "merge" and passage.word(number + 1) == "join") or (word == "index" and after in ("(", "="))
 
 
 def _check_sqlite(passage: Passage, number: int, terms: Terms) -> None:

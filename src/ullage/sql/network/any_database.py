@@ -9,21 +9,20 @@ estimates.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import date, time
 from decimal import Decimal
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, inspect
-from sqlalchemy.engine import CursorResult
 from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedForeignKeyConstraint, ReflectedIndex
 from sqlalchemy.engine.reflection import Inspector, ObjectKind
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from ullage.errors import BadConfiguration, QueryFailed
-from ullage.table import Cell, Row
+from ullage.table import Cell
 
 from ..database import Answer, Column, ForeignKey, Index, Limits, Probe, Question, Stability, Structure, Table, in_order
 from .database_pool import Address, first_line, lost_error, take_rows, unreachable_error, without_data, without_secrets
@@ -174,7 +173,12 @@ class OtherSession:
             with closing(straight.exec_driver_sql(question.sql)) as result:
                 if not result.returns_rows:
                     return Answer(columns=(), rows=(), more=False)
-                return take_rows(tuple(result.keys()), _rows(result, limits.cell), question.rows, limits)
+                return take_rows(
+                    tuple(result.keys()),
+                    (tuple(cell(value, limits.cell) for value in row) for row in result),
+                    question.rows,
+                    limits,
+                )
 
     def structure(self) -> Structure:
         with self._failing(""):
@@ -215,11 +219,6 @@ class OtherSession:
             self._connection.rollback()
         with suppress(SQLAlchemyError):
             self._connection.close()
-
-
-def _rows(result: CursorResult[Any], most: int) -> Iterator[Row]:
-    for row in result:
-        yield tuple(cell(value, most) for value in row)
 
 
 def _error_text(error: SQLAlchemyError, address: Address) -> str:

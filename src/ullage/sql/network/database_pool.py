@@ -217,7 +217,10 @@ class Intake:
         """Add a row; False if there is no room for it, so that more rows exist than were taken."""
         if len(self._rows) >= self._most_rows:
             return False
-        short = tuple(self._short(cell) for cell in row)
+        short = tuple(
+            (cell[: self._most_characters] if isinstance(cell, str) and len(cell) > self._most_characters else cell)
+            for cell in row
+        )
         size = sum(map(_size, short))
         if size > self._bytes_left:
             return False
@@ -225,9 +228,6 @@ class Intake:
         self._cut_cells += sum(kept is not cell for kept, cell in zip(short, row, strict=True))
         self._rows.append(short)
         return True
-
-    def _short(self, cell: Cell) -> Cell:
-        return cell[: self._most_characters] if isinstance(cell, str) and len(cell) > self._most_characters else cell
 
     def answer(self, columns: tuple[str, ...], *, more: bool) -> Answer:
         """Return the rows taken, as an answer."""
@@ -380,7 +380,13 @@ class Pool:
                 return await self._begin(held, rows, deadline)
             except SourceFailed:
                 continue
-        return await self._begin(await self._open_session(deadline), rows, deadline)
+        opening = _Opening(self._opener, _seconds_left(deadline))
+        try:
+            open_session = await self._in_thread(opening.run)
+        except BaseException:
+            opening.abandon()
+            raise
+        return await self._begin(open_session, rows, deadline)
 
     async def _begin(self, held: Held, rows: int | None, deadline: float) -> Held:
         seconds = _seconds_left(deadline)
@@ -401,14 +407,6 @@ class Pool:
                 return held
             held.sever()
         return None
-
-    async def _open_session(self, deadline: float) -> Held:
-        opening = _Opening(self._opener, _seconds_left(deadline))
-        try:
-            return await self._in_thread(opening.run)
-        except BaseException:
-            opening.abandon()
-            raise
 
     async def _working(self, held: Held, work: Callable[[Session], _Result]) -> _Result:
         try:

@@ -114,7 +114,16 @@ def structure(found: Mapping[str, list[Row]], database: Cell, created: Mapping[t
             columns=tuple(map(_column, columns[schema, name])),
             primary_key=tuple(str(row[4]) for row in indexes[schema, name] if row[2] == _PRIMARY),
             foreign_keys=tuple(_foreign_key(rows, database) for rows in _parts(keys[schema, name])),
-            indexes=tuple(_index(rows) for rows in _parts(indexes[schema, name]) if rows[0][2] != _PRIMARY),
+            indexes=tuple(
+                Index(
+                    name=str(rows[0][2]),
+                    # An index over an expression has no column.
+                    columns=tuple(_text(row[4]) or "(expression)" for row in rows),
+                    unique=not rows[0][3],
+                )
+                for rows in _parts(indexes[schema, name])
+                if rows[0][2] != _PRIMARY
+            ),
             checks=tuple(f"CHECK ({row[3]})" for row in checks[schema, name]),
             triggers=tuple(map(_trigger, triggers[schema, name])),
             rows=rows if isinstance(rows, int) and kind != "VIEW" else None,
@@ -195,15 +204,6 @@ def _foreign_key(rows: list[Row], database: Cell) -> ForeignKey:
         name=str(name),
         on_update=_text(on_update),
         on_delete=_text(on_delete),
-    )
-
-
-def _index(rows: list[Row]) -> Index:
-    return Index(
-        name=str(rows[0][2]),
-        # An index over an expression has no column.
-        columns=tuple(_text(row[4]) or "(expression)" for row in rows),
-        unique=not rows[0][3],
     )
 
 
@@ -387,8 +387,19 @@ _PORT = 3306
 
 
 def connect_options(url: URL) -> dict[str, object]:
+    options = dict[str, object]()
+    for name, value in url.query.items():
+        if isinstance(value, str) and name in _TEXTS:
+            option = value
+        elif isinstance(value, str) and name in _SWITCHES:
+            option = value.lower() in _TRUE
+        else:
+            raise BadConfiguration(
+                f"`{name}` is not an option of a MySQL database here", options=tuple(sorted(_TEXTS | _SWITCHES))
+            )
+        options[name] = option
     return {
-        **{name: _option(name, value) for name, value in url.query.items()},
+        **options,
         "host": url.host or "localhost",
         "port": url.port or _PORT,
         "user": url.username,
@@ -397,16 +408,6 @@ def connect_options(url: URL) -> dict[str, object]:
         "database": url.database or None,
         "charset": "utf8mb4",
     }
-
-
-def _option(name: str, value: str | tuple[str, ...]) -> object:
-    if isinstance(value, str) and name in _TEXTS:
-        return value
-    if isinstance(value, str) and name in _SWITCHES:
-        return value.lower() in _TRUE
-    raise BadConfiguration(
-        f"`{name}` is not an option of a MySQL database here", options=tuple(sorted(_TEXTS | _SWITCHES))
-    )
 
 
 INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"
@@ -501,10 +502,17 @@ RIGHTS = {
 
 def probe(found: Mapping[str, list[Row]], limits: Limits) -> Probe:
     said = [word for (grant,) in found["grants"] for word in _words(str(grant))]
+    databases = [str(name) for (name,) in found["databases"]]
+    lines = [
+        "-- A user who can only read. Replace <password> by a password in quotes and % by this machine's address, and",
+        "-- run this as an administrator.",
+        f"CREATE USER '{READER}'@'%' IDENTIFIED BY <password> WITH MAX_USER_CONNECTIONS {_SPARE * limits.concurrency};",
+        *(f"GRANT SELECT, SHOW VIEW ON {_quote_for_grant(name)}.* TO '{READER}'@'%';" for name in databases),
+    ]
     return Probe(
         role=str(found["role"][0][0]),
         can_write=tuple(dict.fromkeys(said)),
-        setup_sql=_setup_sql([str(name) for (name,) in found["databases"]], limits),
+        setup_sql="\n".join(lines) + "\n",
     )
 
 
@@ -518,16 +526,6 @@ def _words(grant: str) -> list[str]:
     writing = [right for right in named if right.upper() not in _READING]
     said = [f"may use {', '.join(writing)} on {found['place']}"] if writing else []
     return [*said, f"may grant its rights on {found['place']}"] if "WITH GRANT OPTION" in found["rest"] else said
-
-
-def _setup_sql(databases: list[str], limits: Limits) -> str:
-    lines = [
-        "-- A user who can only read. Replace <password> by a password in quotes and % by this machine's address, and",
-        "-- run this as an administrator.",
-        f"CREATE USER '{READER}'@'%' IDENTIFIED BY <password> WITH MAX_USER_CONNECTIONS {_SPARE * limits.concurrency};",
-        *(f"GRANT SELECT, SHOW VIEW ON {_quote_for_grant(name)}.* TO '{READER}'@'%';" for name in databases),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def _quote_for_grant(name: str) -> str:

@@ -470,14 +470,13 @@ def array(text: str, element: Callable[[str], Json]) -> Json:
             case ",":
                 pass
             case word:
-                open_lists[-1].append(_value(word, token[1], element))
+                quoted = token[1]
+                if quoted is not None:
+                    value = element(_ESCAPED.sub(r"\1", quoted))
+                else:
+                    value = None if word == "NULL" else element(word)
+                open_lists[-1].append(value)
     return open_lists[0][0]
-
-
-def _value(word: str, quoted: str | None, element: Callable[[str], Json]) -> Json:
-    if quoted is not None:
-        return element(_ESCAPED.sub(r"\1", quoted))
-    return None if word == "NULL" else element(word)
 
 
 _Reader = Callable[[str], Cell]
@@ -596,7 +595,12 @@ class PostgreSQLSession:
             if first is None:
                 return Answer(columns=(), rows=(), more=False)
             columns = tuple((first.fname(place) or b"").decode("utf-8", "replace") for place in range(first.nfields))
-            return take_rows(columns, self._rows(first, results, limits.cell), question.rows, limits)
+            rows: list[Row] = []
+            most = limits.cell
+            rows.extend(self._values(first, most))
+            for result in results:
+                rows.extend(self._values(result, most))
+            return take_rows(columns, rows, question.rows, limits)
 
     def structure(self) -> Structure:
         self._read(OWN_FIRST)
@@ -614,11 +618,6 @@ class PostgreSQLSession:
         with self._failing(sql):
             results = self._results(sql)
             return [row for result in results for row in self._values(result, _ENOUGH)]
-
-    def _rows(self, first: "pq.abc.PGresult", rest: "Iterator[pq.abc.PGresult]", most: int) -> Iterator[Row]:
-        yield from self._values(first, most)
-        for result in rest:
-            yield from self._values(result, most)
 
     def _values(self, result: "pq.abc.PGresult", most: int) -> Iterator[Row]:
         kinds = [result.ftype(place) for place in range(result.nfields)]

@@ -235,15 +235,7 @@ RIGHTS = {
 
 
 def probe(found: Mapping[str, list[Row]], limits: Limits) -> Probe:
-    return Probe(
-        role=str(found["role"][0][0]),
-        can_write=(*_of_role(found), *_of_database(found), *_of_objects(found)),
-        setup_sql=setup_sql(found["public"], limits),
-    )
-
-
-def _of_role(found: Mapping[str, list[Row]]) -> list[str]:
-    _, *attributes = found["role"][0]
+    role, *attributes = found["role"][0]
     words = (
         "is a superuser",
         "may create databases",
@@ -251,23 +243,15 @@ def _of_role(found: Mapping[str, list[Row]]) -> list[str]:
         "may replicate the server",
         "sees rows that row security hides",
     )
-    own = [word for word, has in zip(words, attributes, strict=True) if has]
-    others = [f"may act as {'the superuser ' if is_super else ''}`{name}`" for name, is_super in found["member"]]
-    return own + others
-
-
-def _of_database(found: Mapping[str, list[Row]]) -> list[str]:
+    said = [word for word, has in zip(words, attributes, strict=True) if has]
+    said += [f"may act as {'the superuser ' if is_super else ''}`{name}`" for name, is_super in found["member"]]
     words = ("may create schemas", "may create temporary tables", "owns the database")
-    said = [word for word, has in zip(words, found["database"][0], strict=True) if has]
+    said += [word for word, has in zip(words, found["database"][0], strict=True) if has]
     if found["schemas"]:
         said.append(f"may create tables in {_shorten_list([str(name) for (name,) in found['schemas']], 'schemas')}")
     if found["large objects"]:
         said.append("may make and change large objects")
-    return said
-
-
-def _of_objects(found: Mapping[str, list[Row]]) -> list[str]:
-    said = [
+    said += [
         f"may {word} {'into' if word == 'INSERT' else 'in'} {_shorten_list(names, 'tables')}"
         for word, names in _group_names(found["tables"]).items()
     ]
@@ -276,7 +260,11 @@ def _of_objects(found: Mapping[str, list[Row]]) -> list[str]:
         f"may call {_shorten_list(names, 'functions')}, {why}"
         for why, names in _group_names(found["functions"]).items()
     ]
-    return said
+    return Probe(
+        role=str(role),
+        can_write=tuple(said),
+        setup_sql=setup_sql(found["public"], limits),
+    )
 
 
 def _group_names(rows: list[Row]) -> dict[Cell, list[str]]:

@@ -21,10 +21,6 @@ def _take(number: int, flags: int) -> int:
     return taken
 
 
-def _load(module: str) -> ModuleType:
-    return importlib.import_module(f"{_NAME}.{module}")
-
-
 def main() -> None:
     incoming, outgoing = _take(0, os.O_RDONLY), _take(1, os.O_WRONLY)
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would be loaded for this alone
@@ -32,7 +28,7 @@ def main() -> None:
     package.__path__ = [here]
     sys.modules[_NAME] = package
     source, sink = os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
-    loop = _load("worker_loop")
+    loop = importlib.import_module(f"{_NAME}.worker_loop")
     loop.serve(source, sink, confine=loop.confine, when_alone=_end)
     # A normal exit would wait for the thread that still reads from the pipe.
     _end()

@@ -109,15 +109,11 @@ def _is_reading(statement: Statement, parse: Callable[[str], Sequence[Some]]) ->
             named = _PRAGMA.match(statement.query)
             return named is not None and named[1].lower() in _PRAGMAS
         case "EXPLAIN":
-            return _explains_reading(statement.query, parse)
+            head = _EXPLAIN.match(statement.query)
+            inner = parse(statement.query[head.end() :]) if head is not None else ()
+            return len(inner) == 1 and inner[0].type.name in ("SELECT", "MULTI") and _is_reading(inner[0], parse)
         case _:
             return False
-
-
-def _explains_reading(query: str, parse: Callable[[str], Sequence[Some]]) -> bool:
-    head = _EXPLAIN.match(query)
-    inner = parse(query[head.end() :]) if head is not None else ()
-    return len(inner) == 1 and inner[0].type.name in ("SELECT", "MULTI") and _is_reading(inner[0], parse)
 
 
 _ADVICE = "\n\nPossible solutions"
@@ -129,21 +125,21 @@ def failing_as_duckdb(path: str) -> Generator[None]:
     try:
         yield
     except duckdb.Error as error:
-        raise _failure(error, path) from error
-
-
-def _failure(error: duckdb.Error, path: str) -> Failure:
-    text = str(error).replace(path, os.path.basename(path))  # noqa: PTH119 - as it was given, whatever it is
-    code = type(error).__name__
-    if isinstance(error, duckdb.InterruptException):
-        return Failure("deadline", "time was up", code=code)
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return Failure("memory", text.partition(_ADVICE)[0], code=code)
-    if "Could not set lock on file" in text:
-        return Failure("source", "another program has it open for writing; DuckDB lets nobody read it then", code=code)
-    if isinstance(error, (duckdb.IOException, duckdb.SerializationException, duckdb.FatalException)):
-        return Failure("source", text, code=code)
-    return Failure("query", text, code=code)
+        text = str(error).replace(path, os.path.basename(path))  # noqa: PTH119 - as it was given, whatever it is
+        code = type(error).__name__
+        if isinstance(error, duckdb.InterruptException):
+            failure = Failure("deadline", "time was up", code=code)
+        elif isinstance(error, duckdb.OutOfMemoryException):
+            failure = Failure("memory", text.partition(_ADVICE)[0], code=code)
+        elif "Could not set lock on file" in text:
+            failure = Failure(
+                "source", "another program has it open for writing; DuckDB lets nobody read it then", code=code
+            )
+        elif isinstance(error, (duckdb.IOException, duckdb.SerializationException, duckdb.FatalException)):
+            failure = Failure("source", text, code=code)
+        else:
+            failure = Failure("query", text, code=code)
+        raise failure from error
 
 
 _SAME = frozenset(
@@ -253,15 +249,42 @@ Found = dict[str, Any]
 
 
 def structure(connection: duckdb.DuckDBPyConnection) -> Described:
-    tables = {(found["schema_name"], found["name"]): _table(found) for found in _read(connection, _TABLES)}
+    tables = dict[tuple[str, str], Described]()
+    for found in _read(connection, _TABLES):
+        tables[found["schema_name"], found["name"]] = {
+            **{part: [] for part in ("columns", "indexes", "triggers", "foreign_keys", "checks", "primary_key")},
+            "schema": _schema(found),
+            "definition": query_of(found["sql"]) if found["sql"] else None,
+            **{key: found[key] for key in ("name", "kind", "comment", "rows")},
+        }
     for part, sql in (("columns", _COLUMNS), ("indexes", _INDEXES), ("triggers", _TRIGGERS)):
         for found in _read(connection, sql):
             tables[found.pop("schema_name"), found.pop("table_name")][part].append(found)
     for found in _read(connection, _CONSTRAINTS):
-        _constrain(tables[found["schema_name"], found["table_name"]], found)
+        table = tables[found["schema_name"], found["table_name"]]
+        match found["type"]:
+            case "PRIMARY KEY":
+                table["primary_key"] = found["columns"]
+            case "FOREIGN KEY":
+                key = {"columns": found["columns"], "table": found["to_table"], "to": found["to_columns"]}
+                table["foreign_keys"].append({**key, "name": found["name"]})
+            case "NOT NULL":
+                pass
+            case _:
+                table["checks"].append(found["text"])
     for index in (index for table in tables.values() for index in table["indexes"]):
         index["columns"] = [name.strip("\"' ") for name in index["columns"].strip("[]").split(",")]
-    return {"tables": list(tables.values()), "routines": [_routine(found) for found in _read(connection, _MACROS)]}
+    return {
+        "tables": list(tables.values()),
+        "routines": [
+            {
+                "schema": _schema(found),
+                "kind": "function",
+                **{key: found[key] for key in ("name", "arguments", "returns")},
+            }
+            for found in _read(connection, _MACROS)
+        ],
+    }
 
 
 def functions(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -276,16 +299,13 @@ def functions(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
         known[name] = max(known.get(name, "immutable"), found, key=_ORDER.index)
     untold: dict[str, str] = {}
     for name, definition in connection.execute(_UNTOLD).fetchall():
-        found = "volatile" if definition is None else _of_macro(definition, known)
+        # A user's macro may read anything.
+        words = set(_WORD.findall((definition or "").lower())) - _ONLY_FAILS
+        is_volatile = definition is None or any(known.get(word) == "volatile" for word in words)
+        found = "volatile" if is_volatile else "stable"
         untold[name] = max(untold.get(name, "immutable"), found, key=_ORDER.index)
     made_here = {name: "volatile" for (name,) in connection.execute(_MADE_HERE).fetchall()}
     return {**untold, **known, **made_here}
-
-
-def _of_macro(definition: str, known: dict[str, str]) -> str:
-    """Return the stability of a macro: that of its definition for DuckDB's own; a user's macro may read anything."""
-    named = set(_WORD.findall(definition.lower())) - _ONLY_FAILS
-    return "volatile" if any(known.get(word) == "volatile" for word in named) else "stable"
 
 
 def _read(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Found]:
@@ -296,36 +316,6 @@ def _read(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Found]:
 
 def _schema(found: Found) -> str | None:
     return None if found["schema_name"] == "main" else found["schema_name"]
-
-
-def _table(found: Found) -> Described:
-    empty: Described = {
-        part: [] for part in ("columns", "indexes", "triggers", "foreign_keys", "checks", "primary_key")
-    }
-    definition = query_of(found["sql"]) if found["sql"] else None
-    about = {"schema": _schema(found), "definition": definition}
-    return {**empty, **about, **{key: found[key] for key in ("name", "kind", "comment", "rows")}}
-
-
-def _routine(found: Found) -> Described:
-    return {
-        "schema": _schema(found),
-        "kind": "function",
-        **{key: found[key] for key in ("name", "arguments", "returns")},
-    }
-
-
-def _constrain(table: Described, found: Found) -> None:
-    match found["type"]:
-        case "PRIMARY KEY":
-            table["primary_key"] = found["columns"]
-        case "FOREIGN KEY":
-            key = {"columns": found["columns"], "table": found["to_table"], "to": found["to_columns"]}
-            table["foreign_keys"].append({**key, "name": found["name"]})
-        case "NOT NULL":
-            pass
-        case _:
-            table["checks"].append(found["text"])
 
 
 class _Zone(ZoneInfo):

@@ -204,7 +204,11 @@ Found = list[dict[str, Any]]
 
 def structure(connection: sqlite3.Connection) -> Described:
     rows = _estimates(connection)
-    triggers = _triggers(connection)
+    triggers: dict[str, list[Described]] = {}
+    for found in _read(connection, _TRIGGERS):
+        timing, event = occasion(found["sql"])
+        trigger = {"name": found["name"], "timing": timing, "event": event, "statement": found["sql"]}
+        triggers.setdefault(found["tbl_name"], []).append(trigger)
     tables = [_table(connection, found) for found in _read(connection, _TABLES)]
     for table in tables:
         table["rows"] = rows.get(table["name"])
@@ -228,15 +232,6 @@ def _estimates(connection: sqlite3.Connection) -> dict[str, int]:
     return {}
 
 
-def _triggers(connection: sqlite3.Connection) -> dict[str, list[Described]]:
-    by_table: dict[str, list[Described]] = {}
-    for found in _read(connection, _TRIGGERS):
-        timing, event = occasion(found["sql"])
-        trigger = {"name": found["name"], "timing": timing, "event": event, "statement": found["sql"]}
-        by_table.setdefault(found["tbl_name"], []).append(trigger)
-    return by_table
-
-
 def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
     name, text = found["name"], found["sql"] or ""
     if found["type"] == "view":
@@ -251,12 +246,20 @@ def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
         # Such a column is the row id, which SQLite assigns if no value is given.
         if column["key"] and column["type"].upper() == "INTEGER":
             column.update(generated=True, nullable=False)
+    indexes = _read(connection, "SELECT * FROM pragma_index_list(?) WHERE origin <> 'pk' ORDER BY name", name)
     return {
         **_nothing(name),
         "columns": columns,
         "primary_key": key,
         "foreign_keys": _foreign_keys(connection, name),
-        "indexes": _indexes(connection, name),
+        "indexes": [
+            {
+                "name": index["name"],
+                "unique": bool(index["unique"]),
+                "columns": _read_index_columns(connection, index["name"]),
+            }
+            for index in indexes
+        ],
         "checks": checks(text),
         "module": text if text[:14].upper() == "CREATE VIRTUAL" else None,
     }
@@ -302,18 +305,6 @@ def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[Described]
     return list(keys.values())
 
 
-def _indexes(connection: sqlite3.Connection, table: str) -> list[Described]:
-    found = _read(connection, "SELECT * FROM pragma_index_list(?) WHERE origin <> 'pk' ORDER BY name", table)
-    return [
-        {
-            "name": index["name"],
-            "unique": bool(index["unique"]),
-            "columns": _read_index_columns(connection, index["name"]),
-        }
-        for index in found
-    ]
-
-
 def _read_index_columns(connection: sqlite3.Connection, index: str) -> list[str]:
     found = _read(connection, "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index)
     return [column["name"] if column["name"] is not None else "(expression)" for column in found]
@@ -349,20 +340,18 @@ def functions(connection: sqlite3.Connection) -> dict[str, str]:
     found: dict[str, str] = {}
     rows = connection.execute("SELECT lower(name), type, flags FROM pragma_function_list")
     for name, kind, flags in rows.fetchall():
-        found[name] = max(found.get(name, "immutable"), _stability(name, kind, flags), key=_ORDER.index)
+        # A function that no statement may use is volatile, whatever its flags are.
+        if flags & _DIRECT_ONLY or not is_allowed(sqlite3.SQLITE_FUNCTION, None, name):
+            stability = "volatile"
+        elif name in _WITHIN_A_STATEMENT:
+            stability = "stable"
+        else:
+            is_fixed = flags & _DETERMINISTIC or kind in ("a", "w") or name.startswith("sqlite_")
+            stability = "immutable" if is_fixed or name in _OF_A_SEARCH else "volatile"
+        found[name] = max(found.get(name, "immutable"), stability, key=_ORDER.index)
     tables = connection.execute("SELECT lower(name), sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL")
     searched = [name for name, sql in tables.fetchall() if _SEARCHED.match(sql)]
     return {**found, **{f"from:{name}": "immutable" for name in searched}}
-
-
-def _stability(name: str, kind: str, flags: int) -> str:
-    """Return a function's stability; one that no statement may use is volatile, whatever its flags are."""
-    if flags & _DIRECT_ONLY or not is_allowed(sqlite3.SQLITE_FUNCTION, None, name):
-        return "volatile"
-    if name in _WITHIN_A_STATEMENT:
-        return "stable"
-    is_fixed = flags & _DETERMINISTIC or kind in ("a", "w") or name.startswith("sqlite_")
-    return "immutable" if is_fixed or name in _OF_A_SEARCH else "volatile"
 
 
 _OF_A_SEARCH = frozenset({"bm25", "highlight", "match", "matchinfo", "offsets", "snippet"})

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
-from .worker_protocol import Failure, Message, Pipe, Source, encode_message
+from .worker_protocol import Failure, Pipe, Source, encode_message
 
 __all__ = ["confine", "serve"]
 
@@ -52,31 +52,28 @@ def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Cal
     if hello is None:
         return
     try:
-        database = _source(hello)
+        if hello["kind"] == "sqlite":
+            from .sqlite_worker import sqlite_file
+
+            database = sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"], within=hello["within"])
+        elif hello["kind"] == "table":
+            from .sqlite_worker import SqliteTable
+
+            database = SqliteTable(memory=hello["memory"])
+        else:
+            if hello["packages"] is not None and hello["packages"] not in sys.path:
+                sys.path.append(hello["packages"])
+            try:
+                from .duckdb_worker import duckdb_file
+            except ModuleNotFoundError as error:
+                raise Failure("source", 'DuckDB is not installed: pip install "ullage[duckdb]"') from error
+            database = duckdb_file(hello["path"], memory=hello["memory"], within=hello["within"])
     except Failure as failure:
         pipe.send(_encode_failure(failure))
         return
     confine(memory=hello["memory"], file_bytes=database.file_bytes)
     _converse(pipe, database, patience=hello["idle"])
     pipe.send(encode_message({"bye": True}))
-
-
-def _source(hello: Message) -> Source:
-    if hello["kind"] == "sqlite":
-        from .sqlite_worker import sqlite_file
-
-        return sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"], within=hello["within"])
-    if hello["kind"] == "table":
-        from .sqlite_worker import SqliteTable
-
-        return SqliteTable(memory=hello["memory"])
-    if hello["packages"] is not None and hello["packages"] not in sys.path:
-        sys.path.append(hello["packages"])
-    try:
-        from .duckdb_worker import duckdb_file
-    except ModuleNotFoundError as error:
-        raise Failure("source", 'DuckDB is not installed: pip install "ullage[duckdb]"') from error
-    return duckdb_file(hello["path"], memory=hello["memory"], within=hello["within"])
 
 
 def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:

@@ -140,13 +140,13 @@ def _plain(value: object) -> Travelling:
     if isinstance(value, Decimal) and value.is_finite():
         return cast("Travelling", value)
     if isinstance(value, float):
-        return value if math.isfinite(value) else _name_special_float(value)
+        if math.isfinite(value):
+            return value
+        if math.isnan(value):
+            return "NaN"
+        return "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, (date, datetime_time)):
         return str(value)
-    return _inner(value)
-
-
-def _inner(value: object) -> Travelling:
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in cast("dict[object, object]", value).items()}
     if isinstance(value, (list, tuple)):
@@ -154,12 +154,6 @@ def _inner(value: object) -> Travelling:
     if isinstance(value, (bytes, bytearray)):
         return "0x" + value.hex()
     return str(value)
-
-
-def _name_special_float(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 _WORDS = re.compile(
