@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ullage.config import Flags, load
 from ullage.errors import InvalidArguments
-from ullage.ledger import AUDIT_KINDS, AuditEvent, read_audit
+from ullage.ledger import AUDIT_KINDS, read_audit
 from ullage.store import Database
 
 from .output import cut, dim, emit, emit_json, fitted_columns, plain, screen
@@ -54,29 +54,21 @@ def run(arguments: argparse.Namespace) -> int:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(_COLUMNS)
         # An apostrophe keeps a spreadsheet from reading a name as a formula.
-        writer.writerows(
-            [f"'{cell}" if cell[:1] in ("=", "+", "-", "@") else cell for cell in _cells(event)] for event in found
-        )
+        for event in found:
+            cells = event.to_json()
+            row = [cells[name] or "" for name in _COLUMNS]
+            writer.writerow([f"'{cell}" if cell[:1] in ("=", "+", "-", "@") else cell for cell in row])
     elif not found:
         emit(f"Nothing was refused, withheld, approved or replaced since {since.date()}.")
     else:
-        _print_table(found)
+        rows = [("when", "event", "who", "what", "why")]
+        for event in found:
+            who = " ".join(filter(None, (event.principal, event.client and f"({event.client})")))
+            what = f"{event.server}: {event.subject}" if event.server else event.subject
+            when = event.time.astimezone().strftime("%m-%d %H:%M")
+            rows.append((when, event.kind, plain(who), plain(what)[:60], plain(event.reason)))
+        lines = fitted_columns(rows) or ["  ".join(row) for row in rows]
+        emit(dim(cut(lines[0], screen())))
+        for line in lines[1:]:
+            emit(line)
     return 0
-
-
-def _cells(event: AuditEvent) -> list[str]:
-    said = event.to_json()
-    return [said[name] or "" for name in _COLUMNS]
-
-
-def _print_table(found: list[AuditEvent]) -> None:
-    rows = [("when", "event", "who", "what", "why")]
-    for event in found:
-        who = " ".join(filter(None, (event.principal, event.client and f"({event.client})")))
-        what = f"{event.server}: {event.subject}" if event.server else event.subject
-        when = event.time.astimezone().strftime("%m-%d %H:%M")
-        rows.append((when, event.kind, plain(who), plain(what)[:60], plain(event.reason)))
-    lines = fitted_columns(rows) or ["  ".join(row) for row in rows]
-    emit(dim(cut(lines[0], screen())))
-    for line in lines[1:]:
-        emit(line)

@@ -11,7 +11,7 @@ from typing import Any, cast
 from ullage.app.build_gateway import Gateway
 from ullage.errors import ClientCannot, InvalidArguments, UllageError
 from ullage.gateway import META, NAMES
-from ullage.tool import Block, Call, Caller, Json, JsonObject, Reply
+from ullage.tool import Block, Call, Json, JsonObject, Reply
 
 from .input_files import is_watched_input, read_piped
 from .load_settings import add_flags, caller_of, read, read_typed_line, say, with_gateway
@@ -30,31 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    given = _object(read_piped() if arguments.arguments == "-" else arguments.arguments)
-
-    async def call(gateway: Gateway) -> Reply:
-        caller = caller_of(gateway, arguments.client)
-        source = gateway.flagged(arguments.client).source
-        return await source.call(_through_the_door(arguments.tool, given, caller))
-
-    reply = with_gateway(read(arguments), call)
-    if arguments.json:
-        emit_json(_json(reply))
-    else:
-        _print(reply)
-    return 1 if reply.is_error else 0
-
-
-def _through_the_door(tool: str, given: dict[str, Json], caller: Caller) -> Call:
-    """Make a call through `call_tool_write`, which repairs and checks the arguments. A person who types the command
-    consents to writing as well as reading."""
-    if tool in NAMES:
-        return Call(tool=tool, arguments=given, caller=caller, ask=_ask)
-    meant: dict[str, Json] = {"tool_name": tool, "parameters": given}
-    return Call(tool="call_tool_write", arguments=meant, caller=caller, ask=_ask)
-
-
-def _object(text: str) -> dict[str, Json]:
+    text = read_piped() if arguments.arguments == "-" else arguments.arguments
     try:
         value: Any = json.loads(text)
     except ValueError as error:
@@ -63,12 +39,45 @@ def _object(text: str) -> dict[str, Json]:
         ) from error
     if not isinstance(value, dict):
         raise InvalidArguments("the arguments must be a JSON object", suggestion="""write '{"name": "value"}'""")
-    return cast("dict[str, Json]", value)
+    given = cast("dict[str, Json]", value)
+
+    async def call(gateway: Gateway) -> Reply:
+        caller = caller_of(gateway, arguments.client)
+        source = gateway.flagged(arguments.client).source
+        if arguments.tool in NAMES:
+            return await source.call(Call(tool=arguments.tool, arguments=given, caller=caller, ask=_ask))
+        # `call_tool_write` repairs and checks the arguments. A person who types the command consents to writing too.
+        parameters: dict[str, Json] = {"tool_name": arguments.tool, "parameters": given}
+        return await source.call(Call(tool="call_tool_write", arguments=parameters, caller=caller, ask=_ask))
+
+    reply = with_gateway(read(arguments), call)
+    if arguments.json:
+        emit_json(_json(reply))
+    else:
+        refusal = _refusal(reply)
+        if refusal is not None:
+            complain(refusal, as_json=False)
+        else:
+            for block in reply.content:
+                emit(_format_block(block))
+            if not reply.content and reply.structured is not None:
+                emit_json(reply.structured.value)
+            meta = cast("Any", reply.meta.get(META))
+            if meta is not None:
+                tokens, took = meta["tokens"], meta["performance"]["executionTimeMs"]
+                failed = "the tool failed; " if reply.is_error else ""
+                say(
+                    f"{failed}{how_many(tokens['estimated'], 'token')} ({tokens['approximationMethod']}), {took:.0f} ms"
+                )
+    return 1 if reply.is_error else 0
 
 
 async def _ask(method: str, params: JsonObject) -> JsonObject:
     """Ask on the terminal for what can be answered with yes or no."""
-    properties = _properties(params)
+    schema = params.get("requestedSchema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    found = properties if isinstance(properties, dict) else {}
+    properties = {name: one for name, one in found.items() if isinstance(one, dict)}
     if method != "elicitation/create" or not properties or not is_watched_input():
         raise ClientCannot(f"`{method}` cannot be answered here", suggestion="use a client that can ask")
     say(str(params.get("message", "")))
@@ -76,29 +85,6 @@ async def _ask(method: str, params: JsonObject) -> JsonObject:
         raise ClientCannot("this form has more than boxes to tick", suggestion="use a client that can show it")
     said = (await read_typed_line("yes or no? ")).strip().lower() in ("y", "yes")
     return {"action": "accept" if said else "decline", "content": dict.fromkeys(properties, said)}
-
-
-def _properties(params: JsonObject) -> dict[str, dict[str, Json]]:
-    schema = params.get("requestedSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    found = properties if isinstance(properties, dict) else {}
-    return {name: one for name, one in found.items() if isinstance(one, dict)}
-
-
-def _print(reply: Reply) -> None:
-    refusal = _refusal(reply)
-    if refusal is not None:
-        complain(refusal, as_json=False)
-        return
-    for block in reply.content:
-        emit(_format_block(block))
-    if not reply.content and reply.structured is not None:
-        emit_json(reply.structured.value)
-    meta = cast("Any", reply.meta.get(META))
-    if meta is not None:
-        tokens, took = meta["tokens"], meta["performance"]["executionTimeMs"]
-        failed = "the tool failed; " if reply.is_error else ""
-        say(f"{failed}{how_many(tokens['estimated'], 'token')} ({tokens['approximationMethod']}), {took:.0f} ms")
 
 
 def _refusal(reply: Reply) -> UllageError | None:

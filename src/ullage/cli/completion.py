@@ -46,33 +46,32 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from .main import VERBS, verb_parser
 
-    commands = {name: _command(summary, verb_parser(name)) for name, summary in VERBS.items()}
+    commands = dict[str, _Command]()
+    for name, summary in VERBS.items():
+        parser = verb_parser(name)
+        options, words, takes_files = list[_Option](), tuple[str, ...](), False
+        for action in parser._actions:  # noqa: SLF001 - argparse has no public list of a parser's arguments
+            choices = tuple(map(str, action.choices or ()))
+            if not action.option_strings:
+                words = words or choices or (tuple(PROGRAMS) if action.metavar == "CLIENT" else ())
+                takes_files = takes_files or (not choices and action.metavar not in ("CLIENT", "SERVER", "TOOL"))
+                continue
+            options.append(
+                _Option(
+                    names=tuple(action.option_strings),
+                    help=" ".join((action.help or "").replace("%(default)s", str(action.default)).split()),
+                    takes_value=action.nargs != 0,
+                    choices=choices,
+                    is_file=str(action.metavar) in ("FILE", "DIR", "PATH", "FOLDER"),
+                )
+            )
+        commands[name] = _Command(help=summary, options=tuple(options), words=words, takes_files=takes_files)
     script = {"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](commands)
     if arguments.json:
         emit_json({"shell": arguments.shell, "script": script})
     else:
         emit(script.rstrip("\n"))
     return 0
-
-
-def _command(summary: str, parser: argparse.ArgumentParser) -> _Command:
-    options, words, takes_files = list[_Option](), tuple[str, ...](), False
-    for action in parser._actions:  # noqa: SLF001 - argparse has no public list of a parser's arguments
-        choices = tuple(map(str, action.choices or ()))
-        if not action.option_strings:
-            words = words or choices or (tuple(PROGRAMS) if action.metavar == "CLIENT" else ())
-            takes_files = takes_files or (not choices and action.metavar not in ("CLIENT", "SERVER", "TOOL"))
-            continue
-        options.append(
-            _Option(
-                names=tuple(action.option_strings),
-                help=" ".join((action.help or "").replace("%(default)s", str(action.default)).split()),
-                takes_value=action.nargs != 0,
-                choices=choices,
-                is_file=str(action.metavar) in ("FILE", "DIR", "PATH", "FOLDER"),
-            )
-        )
-    return _Command(help=summary, options=tuple(options), words=words, takes_files=takes_files)
 
 
 def _quote(text: str) -> str:

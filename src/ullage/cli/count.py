@@ -58,30 +58,47 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     names: list[str] = arguments.model or [CURRENT_MODEL]
     matches = [app.meter().match(name) for name in names]
-    lines, skipped, refused = _measure(_words(arguments.files), names)
-    prices = [_price(match) for match in matches]
-    if arguments.json:
-        emit_json(_as_json(lines, [*refused, *skipped], names, matches, prices))
-    else:
-        _print_lines(lines, skipped, matches, prices)
-    for error in refused.values():
-        complain(error, as_json=arguments.json)
-    return 2 if refused else 0
-
-
-def _price(match: Match) -> Price | None:
-    """Return today's price. A generic rule used in place of a model has none."""
-    return None if match.card.provider == "none" else price_of(match, when=datetime.now(UTC))
-
-
-def _words(words: Sequence[str]) -> Sequence[str]:
+    words = arguments.files
     if not words and is_watched_input():
         raise InvalidArguments(
             "there is nothing to count", suggestion="name a file or a folder, or pipe a text in: ullage count README.md"
         )
     if "" in words:
         raise InvalidArguments("an empty name is no file", suggestion="name a file or a folder; . is this folder")
-    return words or [STDIN]
+    lines, skipped, refused = _measure(words or [STDIN], names)
+    # A generic rule used in place of a model has no price.
+    now = datetime.now(UTC)
+    prices = [None if match.card.provider == "none" else price_of(match, when=now) for match in matches]
+    if arguments.json:
+        as_json = {
+            "models": [
+                {
+                    "model": name,
+                    "resolved": match.card.id,
+                    "warning": match.warning,
+                    "window": match.card.window,
+                    "retired": None if match.card.retired is None else str(match.card.retired),
+                    "replaced_by": match.card.replaced_by,
+                    "price": price_json(price),
+                }
+                for name, match, price in zip(names, matches, prices, strict=True)
+            ],
+            "lines": [
+                {
+                    "path": line.path,
+                    "kind": line.kind,
+                    "counts": [_count_json(*trio) for trio in zip(line.counts, matches, prices, strict=True)],
+                }
+                for line in lines
+            ],
+            "skipped": [*refused, *skipped],
+        }
+        emit_json(as_json)
+    else:
+        _print_lines(lines, skipped, matches, prices)
+    for error in refused.values():
+        complain(error, as_json=arguments.json)
+    return 2 if refused else 0
 
 
 def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], list[str], Mapping[str, UnreadableFile]]:
@@ -90,9 +107,14 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
     skipped: list[str] = []
     found, refused = _folders(words, skipped)
     size = sum(file.size for files in found.values() for file in files)
-    progress, count = Progress(size, "counting"), _counter(size, words, models)
+    # `size` is the bytes of the files below folders; `words` may name further files.
+    meter = app.meter_for(len(models) * (size + sum(size_of(Path(word)) for word in words)))
+
+    def count(text: str) -> tuple[Count, ...]:
+        return tuple(meter.count(text, model) for model in models)
+
     lines: list[Line] = []
-    with progress:
+    with Progress(size, "counting") as progress:
         for word in words:
             if word in found:
                 counted = list(_count_files(progress.through(found[word]), count, skipped))
@@ -122,13 +144,6 @@ def _folders(words: Sequence[str], skipped: list[str]) -> tuple[dict[str, list[F
             except UnreadableFile as error:
                 refused[word] = error
     return found, refused
-
-
-def _counter(size: int, words: Sequence[str], models: Sequence[str]) -> Callable[[str], tuple[Count, ...]]:
-    """Return a function that counts a text for each model. `size` is the bytes of the files below folders; `words` may
-    name further files."""
-    meter = app.meter_for(len(models) * (size + sum(size_of(Path(word)) for word in words)))
-    return lambda text: tuple(meter.count(text, model) for model in models)
 
 
 def _count_files(
@@ -165,38 +180,6 @@ def _sum(rows: Sequence[tuple[Count, ...]], models: int) -> tuple[Count, ...]:
     return tuple(total(row[index] for row in rows) for index in range(models))
 
 
-def _as_json(
-    lines: Sequence[Line],
-    skipped: list[str],
-    names: Sequence[str],
-    matches: Sequence[Match],
-    prices: Sequence[Price | None],
-) -> Json:
-    return {
-        "models": [
-            {
-                "model": name,
-                "resolved": match.card.id,
-                "warning": match.warning,
-                "window": match.card.window,
-                "retired": None if match.card.retired is None else str(match.card.retired),
-                "replaced_by": match.card.replaced_by,
-                "price": price_json(price),
-            }
-            for name, match, price in zip(names, matches, prices, strict=True)
-        ],
-        "lines": [
-            {
-                "path": line.path,
-                "kind": line.kind,
-                "counts": [_count_json(*trio) for trio in zip(line.counts, matches, prices, strict=True)],
-            }
-            for line in lines
-        ],
-        "skipped": [*skipped],
-    }
-
-
 def _count_json(count: Count, match: Match, price: Price | None) -> dict[str, Json]:
     share = None if not match.card.window else round(100 * count.tokens / match.card.window, 2)
     cost = None if price is None or price.input is None else f"{count.tokens * price.input:f}"
@@ -226,23 +209,26 @@ def _print_lines(
             each = f"{rate.normalize():f} {price.currency} per million tokens"
             emit(dim(f"{match.asked}: {cost:.2g} {price.currency} as input, at {each}"))
     if skipped:
-        named = ", ".join(map(plain, skipped[:3]))
-        emit(dim(f"not counted, because it cannot be opened or is not text: {named}{_and_more(skipped)}"))
+        named = ", ".join(map(plain, skipped[:3])) + (f" and {len(skipped) - 3:,} more" if len(skipped) > 3 else "")
+        emit(dim(f"not counted, because it cannot be opened or is not text: {named}"))
 
 
 def _table(lines: Sequence[Line], matches: Sequence[Match], places: Sequence[int]) -> list[str]:
     """Return a title and a line for each of `lines`, with the models at these places side by side."""
     chosen = [matches[place] for place in places]
-    header = ["", *(cell for match in chosen for cell in (match.asked, "", _window(match)))]
+    header = [
+        "",
+        *(
+            cell
+            for match in chosen
+            for cell in (match.asked, "", f"of {match.card.window:,}" if match.card.window else "")
+        ),
+    ]
     rows = [
         [_label(line), *(cell for place in places for cell in _cells(line.counts[place], matches[place]))]
         for line in lines
     ]
     return columns([header, *rows], right=frozenset(index for index in range(1, len(header)) if index % 3 != 2))
-
-
-def _and_more(names: Sequence[str]) -> str:
-    return f" and {len(names) - 3:,} more" if len(names) > 3 else ""
 
 
 def _label(line: Line) -> str:
@@ -253,24 +239,14 @@ def _label(line: Line) -> str:
 
 
 def _cells(count: Count, match: Match) -> tuple[str, str, str]:
-    return f"{count.tokens:,}", _sureness(count), _share(count, match)
-
-
-def _sureness(count: Count) -> str:
     if count.band is None:
-        return count.method.value
-    below, above = count.tokens - count.low, count.high - count.tokens
-    if abs(above - below) <= 1:
-        return f"{count.method.value} ±{max(below, above):,}"
-    return f"{count.method.value} {count.low:,}–{count.high:,}"
-
-
-def _window(match: Match) -> str:
-    return f"of {match.card.window:,}" if match.card.window else ""
-
-
-def _share(count: Count, match: Match) -> str:
-    if not match.card.window:
-        return ""
-    share = count.tokens / match.card.window
-    return "<0.1%" if 0 < share < 0.0005 else f"{share:,.1%}"
+        sureness = count.method.value
+    else:
+        below, above = count.tokens - count.low, count.high - count.tokens
+        band = f"±{max(below, above):,}" if abs(above - below) <= 1 else f"{count.low:,}–{count.high:,}"
+        sureness = f"{count.method.value} {band}"
+    share = ""
+    if match.card.window:
+        part = count.tokens / match.card.window
+        share = "<0.1%" if 0 < part < 0.0005 else f"{part:,.1%}"
+    return f"{count.tokens:,}", sureness, share

@@ -135,7 +135,7 @@ def accept_definitions(settings: Settings, server: Server, tool: str | None, *, 
                 options=tuple(dict.fromkeys(one.name for one in definitions.withheld() if one.name)),
             )
         new = () if tool is not None else definitions.new()
-        for line in (*withheld_lines(waiting), *_new_lines([one.name for one in new])):
+        for line in (*withheld_lines(waiting), *(f"{bold(visible(one.name))}  {green('new')}" for one in new)):
             emit(line)
         if not waiting and not new:
             emit(f"Server `{server.name}` has no changed definitions.")
@@ -153,10 +153,6 @@ def accept_definitions(settings: Settings, server: Server, tool: str | None, *, 
     if len(taken) < len(waiting):
         emit(f"{how_many(len(waiting) - len(taken), 'definition')} changed again meanwhile: run this again.")
     return 0 if len(taken) == len(waiting) else 1
-
-
-def _new_lines(names: Sequence[str]) -> list[str]:
-    return [f"{bold(visible(name))}  {green('new')}" for name in names]
 
 
 def report_lines(server: str, report: DefinitionReport) -> list[str]:
@@ -200,7 +196,8 @@ def without_ullage(view: View) -> int:
 
 def kept_back(view: View, server: str) -> str:
     """Return how many tools of a server cannot be found, and why."""
-    hidden = [entry for entry in view.hidden if not _is_second_name(entry)]
+    # The older names of a database's tools are left out of lists; that withholds nothing.
+    hidden = [entry for entry in view.hidden if not (entry.member.own and entry.original in ORIGINAL_NAMES)]
     parts = {
         "denied": view.withheld,
         "hidden": hidden,
@@ -209,12 +206,6 @@ def kept_back(view: View, server: str) -> str:
     }
     counts = {word: sum(entry.server == server for entry in entries) for word, entries in parts.items()}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-
-
-def _is_second_name(entry: Entry) -> bool:
-    """Return whether the entry is an older name of a database's tool; leaving such names out of a list withholds
-    nothing."""
-    return entry.member.own and entry.original in ORIGINAL_NAMES
 
 
 def find_unmatched_patterns(rules: Rules, tools: Iterable[str]) -> list[str]:

@@ -57,17 +57,17 @@ def find_files(folder: Path, skipped: list[str]) -> Iterator[Found]:
         path = waiting.pop()
         try:
             if path.is_dir():
-                waiting += sorted(_visible(path), key=lambda entry: (entry.is_file(), entry.name), reverse=True)
+                waiting += sorted(
+                    (entry for entry in path.iterdir() if not entry.name.startswith(".") and not entry.is_symlink()),
+                    key=lambda entry: (entry.is_file(), entry.name),
+                    reverse=True,
+                )
             elif path.is_file():
                 yield Found(path, path.stat().st_size)
         except OSError as error:
             if path == folder:
                 raise _unreadable(path, error) from error
             skipped.append(str(path))
-
-
-def _visible(folder: Path) -> Iterator[Path]:
-    return (entry for entry in folder.iterdir() if not entry.name.startswith(".") and not entry.is_symlink())
 
 
 def read_text(path: Path) -> str:

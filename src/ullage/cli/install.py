@@ -27,8 +27,6 @@ from ullage.clients.configs import (
     PROGRAMS,
     ChangeRecord,
     ClientConfig,
-    ConfigFile,
-    Edit,
     EditRefused,
     FileChanged,
     Put,
@@ -202,7 +200,15 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: Cli
     ]
     for path, edits in plan.file_edits.items():
         before, kind = read_bytes(path), plan.formats[path].format
-        _check_places(plan.formats[path], before, edits, config.documents.get(path))
+        # The places must have the content that the plan was made for.
+        file = plan.formats[path]
+        planned = config.documents.get(path)
+        try:
+            now = parse_config(before or b"", file)
+        except ValueError as error:
+            raise EditRefused(f"`{file.path}` {error}") from error
+        if any(value_at(now, edit.path) != value_at(planned, edit.path) for edit in edits):
+            raise FileChanged(f"`{file.path}` was changed by another program meanwhile")
         changes.append(
             ChangeRecord(
                 program=plan.program.name,
@@ -227,16 +233,6 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: Cli
             undo.roll_back(change, earlier)
         raise
     return changes
-
-
-def _check_places(file: ConfigFile, content: bytes | None, edits: Iterable[Edit], planned: object) -> None:
-    """Refuse to change places whose content differs from that when the plan was made."""
-    try:
-        now = parse_config(content or b"", file)
-    except ValueError as error:
-        raise EditRefused(f"`{file.path}` {error}") from error
-    if any(value_at(now, edit.path) != value_at(planned, edit.path) for edit in edits):
-        raise FileChanged(f"`{file.path}` was changed by another program meanwhile")
 
 
 def _check_own_file(places: Places) -> None:

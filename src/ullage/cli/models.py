@@ -2,7 +2,7 @@
 
 import argparse
 import textwrap
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 from ullage import app
 from ullage.models import Match, ModelCard, Price, price_of
@@ -84,10 +84,20 @@ def retirement_note(card: ModelCard) -> str:
 
 def _print_card(match: Match, price: Price | None) -> None:
     card = match.card
-    asked = f"  (you wrote `{match.asked}`{_kinship(match)})" if match.asked != card.id else ""
-    emit(bold(card.id) + asked)
+    unknown = ", which has no card of its own" if match.warning else ""
+    emit(bold(card.id) + (f"  (you wrote `{match.asked}`{unknown})" if match.asked != card.id else ""))
     yes = sorted(name for name, taken in card.accepts.items() if taken)
     no = sorted(name for name, taken in card.accepts.items() if not taken)
+    price_text = "unknown"
+    if price is not None:
+        parts = {
+            "in": price.input,
+            "out": price.output,
+            "cache read": price.cache_read,
+            "cache write": price.cache_write,
+        }
+        said = ", ".join(f"{(each * _PER).normalize():f} {name}" for name, each in parts.items() if each is not None)
+        price_text = f"{price.currency} per million tokens: {said}"
     facts = [
         (
             "provider",
@@ -101,7 +111,7 @@ def _print_card(match: Match, price: Price | None) -> None:
         ("accepts", ", ".join(yes) or "unknown", _source(card, "accepts") if yes else ""),
         ("refuses", ", ".join(no), ""),
         ("status", retirement_note(card), _source(card, "retired")),
-        ("price", _price_text(price), f"{price.source}, {price.date}" if price else ""),
+        ("price", price_text, f"{price.source}, {price.date}" if price else ""),
     ]
     shown = [fact for fact in facts if fact[1]]
     for line, (name, value, source) in zip(
@@ -124,10 +134,6 @@ def _print_card(match: Match, price: Price | None) -> None:
         emit("\n".join(columns([("", *pair) for pair in zip(titles, names, strict=True)])))
 
 
-def _kinship(match: Match) -> str:
-    return ", which has no card of its own" if match.warning else ""
-
-
 def _tokens(value: int | None) -> str:
     return "unknown" if value is None else f"{value:,} tokens"
 
@@ -135,14 +141,6 @@ def _tokens(value: int | None) -> str:
 def _source(card: ModelCard, figure: str) -> str:
     source = card.sources.get(figure)
     return f"{source.name}, {source.date}" if source else ""
-
-
-def _price_text(price: Price | None) -> str:
-    if price is None:
-        return "unknown"
-    parts = {"in": price.input, "out": price.output, "cache read": price.cache_read, "cache write": price.cache_write}
-    said = ", ".join(f"{(each * _PER).normalize():f} {name}" for name, each in parts.items() if each is not None)
-    return f"{price.currency} per million tokens: {said}"
 
 
 def price_json(price: Price | None) -> Json:
@@ -169,11 +167,7 @@ def _card_json(card: ModelCard) -> dict[str, Json]:
         "max_output": card.max_output,
         "tokenizer": card.tokenizer,
         "accepts": dict(card.accepts),
-        "retired": _day(card.retired),
+        "retired": None if card.retired is None else card.retired.isoformat(),
         "replaced_by": card.replaced_by,
         "sources": {name: {"name": source.name, "date": str(source.date)} for name, source in card.sources.items()},
     }
-
-
-def _day(day: date | None) -> str | None:
-    return None if day is None else day.isoformat()

@@ -438,16 +438,14 @@ class Progress:
         for item in items:
             if self._watched and time.monotonic() - self._shown_at > _EVERY_SECONDS:
                 self._shown_at = time.monotonic()
-                self._draw(self._done / self._whole if self._whole else 1.0)
+                part = self._done / self._whole if self._whole else 1.0
+                width = max(10, min(40, shutil.get_terminal_size().columns - len(self._label) - 10))
+                full = round(part * width)
+                bar = "█" * full + "░" * (width - full)
+                wipe = own_sequence("\r\x1b[K", sys.stderr)
+                print(f"{wipe}{self._label} {bar} {part:4.0%}", end="", file=sys.stderr, flush=True)
             yield item
             self._done += item.size
-
-    def _draw(self, part: float) -> None:
-        width = max(10, min(40, shutil.get_terminal_size().columns - len(self._label) - 10))
-        full = round(part * width)
-        bar = "█" * full + "░" * (width - full)
-        wipe = own_sequence("\r\x1b[K", sys.stderr)
-        print(f"{wipe}{self._label} {bar} {part:4.0%}", end="", file=sys.stderr, flush=True)
 
 
 @asynccontextmanager

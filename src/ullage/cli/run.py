@@ -104,17 +104,36 @@ def run(arguments: argparse.Namespace) -> int:
     show_telemetry(loaded.settings, only_if_said=True)
     is_watched = sys.stdout.isatty() and not arguments.json
     work = partial(_run_ask, loaded.settings, ask, is_watched=is_watched, ends_task=arguments.end_task)
-    return _print_outcome(anyio.run(work), arguments, loaded.settings, is_shown=is_watched)
-
-
-def _print_outcome(outcome: Outcome, arguments: argparse.Namespace, settings: Settings, *, is_shown: bool) -> int:
+    outcome = anyio.run(work)
     if arguments.json:
         said: dict[str, Json] = {"text": outcome.completion.text, **report(outcome)}
         emit_json(said)
         return 0
-    if not is_shown:
+    if not is_watched:
         emit(outcome.completion.text)
-    say(*_off(settings, outcome), *_warning_lines(outcome), _summary(outcome))
+    meant = {f"`{one.provider}`" for one in outcome.attempts if one.kind == "no_key"}
+    warnings = [f"ullage: {warning}" for warning in outcome.warnings]
+    if outcome.completion.finish == "length":
+        warnings.append("ullage: the answer was cut off where it became too long; --max-output lets it be longer")
+    entry, usage = outcome.candidate.entry, outcome.usage
+    total = None if outcome.cost is None else outcome.cost.total
+    money = (
+        "price unknown" if outcome.cost is None or total is None else f"{total.normalize():f} {outcome.cost.currency}"
+    )
+    about = "" if outcome.usage_reported else "about "
+    named = f"{entry.id} ({outcome.candidate.alias})" if outcome.candidate.alias else entry.id
+    failed = [one for one in outcome.attempts if not one.success]
+    tried = f"; before it failed: {', '.join(f'{one.model} ({one.kind})' for one in failed)}" if failed else ""
+    tokens = f"{about}{usage.input or 0:,} tokens in, {usage.output or 0:,} out"
+    say(
+        *[
+            f"ullage: {said}"
+            for said in providers_off(loaded.settings, os.environ)
+            if any(name in said for name in meant)
+        ],
+        *warnings,
+        f"{money}, {tokens}: {named}, by {'; '.join(outcome.route.rationale)}{tried}",
+    )
     return 0
 
 
@@ -139,31 +158,3 @@ async def _run_ask(settings: Settings, ask: Ask, *, is_watched: bool, ends_task:
         if broken > 0:
             say(f"ullage: the first {broken:,} characters are of an answer that broke off; the rest is whole")
     return outcome
-
-
-def _off(settings: Settings, outcome: Outcome) -> list[str]:
-    """Return the providers that the policy needs and that have no key."""
-    meant = {f"`{one.provider}`" for one in outcome.attempts if one.kind == "no_key"}
-    return [f"ullage: {said}" for said in providers_off(settings, os.environ) if any(name in said for name in meant)]
-
-
-def _warning_lines(outcome: Outcome) -> list[str]:
-    warnings = [f"ullage: {warning}" for warning in outcome.warnings]
-    if outcome.completion.finish == "length":
-        warnings.append("ullage: the answer was cut off where it became too long; --max-output lets it be longer")
-    return warnings
-
-
-def _summary(outcome: Outcome) -> str:
-    """Return one line with the cost and the reason for the choice of the model."""
-    entry, usage = outcome.candidate.entry, outcome.usage
-    total = None if outcome.cost is None else outcome.cost.total
-    money = (
-        "price unknown" if outcome.cost is None or total is None else f"{total.normalize():f} {outcome.cost.currency}"
-    )
-    about = "" if outcome.usage_reported else "about "
-    named = f"{entry.id} ({outcome.candidate.alias})" if outcome.candidate.alias else entry.id
-    failed = [one for one in outcome.attempts if not one.success]
-    tried = f"; before it failed: {', '.join(f'{one.model} ({one.kind})' for one in failed)}" if failed else ""
-    tokens = f"{about}{usage.input or 0:,} tokens in, {usage.output or 0:,} out"
-    return f"{money}, {tokens}: {named}, by {'; '.join(outcome.route.rationale)}{tried}"

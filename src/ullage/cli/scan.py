@@ -26,7 +26,7 @@ from ullage.app.scan_servers import (
     report_client,
     report_scan,
 )
-from ullage.clients.configs import PROGRAMS, ServerEntry, current_surroundings, read_clients
+from ullage.clients.configs import PROGRAMS, current_surroundings, read_clients
 from ullage.config import Places, approve_command
 from ullage.errors import BadConfiguration
 from ullage.gateway import ASSUMED
@@ -152,7 +152,28 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
     deferring = "; loads tools on demand" if config.defers_tools else ""
     yield f"{bold(config.program.title)}  {dim(plain(model) + deferring)}"
     if shown:
-        yield from _table(shown, is_installed=scan.is_installed)
+        is_installed = scan.is_installed
+        rows = [("server", "tools", "tokens"), *map(_figures, shown)]
+        notes = ["most expensive tools", *("" for _ in shown)]
+        if len(shown) > 1:
+            counted = [one for one in shown if one.state == "counted" and not one.is_doubled]
+            rows.append(
+                ("total", f"{sum(len(one.tools) for one in counted):,}", f"{sum(one.tokens for one in counted):,}")
+            )
+            notes.append("" if len(counted) == len(shown) else f"of {how_many(len(counted), 'server')}")
+        lines = columns(rows, right=frozenset({1, 2}))
+        room = screen() - max(map(width_of, lines)) - 4
+        notes[1 : len(shown) + 1] = [_note(one, room, is_installed=is_installed) for one in shown]
+        indent = max(map(width_of, lines))
+        for number, (line, note) in enumerate(zip(lines, notes, strict=True)):
+            text = f"  {line}{' ' * (indent - width_of(line))}  {note}".rstrip()
+            state = shown[number - 1].state if 0 < number <= len(shown) else None
+            if number == 0 or state in ("disabled", "unknown"):
+                yield dim(text)
+            elif state in ("failed", "late"):
+                yield red(text)
+            else:
+                yield yellow(text) if state == "sign-in" else text
     yield from (f"  {line}" for line in _sums(scan))
     doubled = ", ".join(plain(one.name) for one in scan.servers if one.is_doubled)
     if doubled:
@@ -161,27 +182,6 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
     for problem in config.problems:
         yield f"  {yellow('problem')}  {short_path(problem.file)}: {plain(problem.message)}"
     yield ""
-
-
-def _table(servers: Sequence[ScannedServer], *, is_installed: bool) -> Iterator[str]:
-    rows = [("server", "tools", "tokens"), *map(_figures, servers)]
-    notes = ["most expensive tools", *("" for _ in servers)]
-    if len(servers) > 1:
-        counted = [one for one in servers if one.state == "counted" and not one.is_doubled]
-        rows.append(("total", f"{sum(len(one.tools) for one in counted):,}", f"{sum(one.tokens for one in counted):,}"))
-        notes.append("" if len(counted) == len(servers) else f"of {how_many(len(counted), 'server')}")
-    lines = columns(rows, right=frozenset({1, 2}))
-    room = screen() - max(map(width_of, lines)) - 4
-    notes[1 : len(servers) + 1] = [_note(one, room, is_installed=is_installed) for one in servers]
-    indent = max(map(width_of, lines))
-    for number, (line, note) in enumerate(zip(lines, notes, strict=True)):
-        text = f"  {line}{' ' * (indent - width_of(line))}  {note}".rstrip()
-        state = servers[number - 1].state if 0 < number <= len(servers) else None
-        yield dim(text) if number == 0 or state in ("disabled", "unknown") else _colour_row(text, state)
-
-
-def _colour_row(text: str, state: str | None) -> str:
-    return red(text) if state in ("failed", "late") else yellow(text) if state == "sign-in" else text
 
 
 def _figures(server: ScannedServer) -> tuple[str, str, str]:
@@ -246,7 +246,8 @@ def pending_lines(scans: Sequence[ClientScan]) -> Iterator[str]:
     pending = [(scan, one.entry) for scan in scans for one in scan.servers if one.state == "pending" and one.entry]
     files = dict[str, dict[str, list[str]]]()
     for scan, entry in pending:
-        lines = files.setdefault(entry.file, {}).setdefault(f"{plain(entry.name)}  {_launch_line(entry)}", [])
+        launch = shlex.join((entry.command or "", *entry.arguments)) if entry.url is None else entry.url.split("?")[0]
+        lines = files.setdefault(entry.file, {}).setdefault(f"{plain(entry.name)}  {plain(launch)}", [])
         lines.append(scan.config.program.title)
     if not files:
         return
@@ -264,12 +265,6 @@ def review_command(file: str) -> str:
     folder."""
     short = short_path(file)
     return plain(approve_command(file if short.startswith("~") else short))
-
-
-def _launch_line(entry: ServerEntry) -> str:
-    if entry.url is not None:
-        return plain(entry.url.split("?")[0])
-    return plain(shlex.join((entry.command or "", *entry.arguments)))
 
 
 def next_step(scans: Sequence[ClientScan]) -> str:
@@ -293,6 +288,27 @@ def next_step(scans: Sequence[ClientScan]) -> str:
 
 def client_json(scan: ClientScan) -> dict[str, Json]:
     """Return one program's report."""
+    servers: list[Json] = []
+    for server in scan.servers:
+        entry = server.entry
+        is_known = server.state == "counted"
+        servers.append(
+            {
+                "server": server.name,
+                "state": server.state,
+                "reason": server.reason or None,
+                "behind": server.is_behind,
+                "doubled": server.is_doubled,
+                "scope": None if entry is None else entry.scope,
+                "file": None if entry is None else entry.file,
+                "command": [entry.command or "", *entry.arguments]
+                if server.state == "pending" and entry is not None
+                else None,
+                "tools": [{"name": one.name, "tokens": one.tokens} for one in server.tools] if is_known else None,
+                "instructions": server.instructions if is_known else None,
+                "tokens": server.tokens if is_known else None,
+            }
+        )
     return {
         "client": scan.config.program.name,
         "title": scan.config.program.title,
@@ -301,7 +317,7 @@ def client_json(scan: ClientScan) -> dict[str, Json]:
         "model_assumed": scan.is_model_assumed,
         "defers_tools": scan.config.defers_tools,
         "installed": scan.is_installed,
-        "servers": [_server_json(one) for one in scan.servers],
+        "servers": servers,
         "tokens": {
             "without": scan.without,
             "now": scan.now,
@@ -309,24 +325,6 @@ def client_json(scan: ClientScan) -> dict[str, Json]:
             "saved": scan.saved,
         },
         "problems": [{"file": one.file, "message": one.message} for one in scan.config.problems],
-    }
-
-
-def _server_json(server: ScannedServer) -> dict[str, Json]:
-    entry = server.entry
-    is_known = server.state == "counted"
-    return {
-        "server": server.name,
-        "state": server.state,
-        "reason": server.reason or None,
-        "behind": server.is_behind,
-        "doubled": server.is_doubled,
-        "scope": None if entry is None else entry.scope,
-        "file": None if entry is None else entry.file,
-        "command": [entry.command or "", *entry.arguments] if server.state == "pending" and entry is not None else None,
-        "tools": [{"name": one.name, "tokens": one.tokens} for one in server.tools] if is_known else None,
-        "instructions": server.instructions if is_known else None,
-        "tokens": server.tokens if is_known else None,
     }
 
 
@@ -345,8 +343,10 @@ def show_overview(*, as_json: bool) -> int:
     emit()
     shown = [one for one in scans if one.is_installed or any(server.state != "pending" for server in one.servers)]
     if shown:
-        for line in _overview_table(shown):
-            emit(line)
+        rows = [("program", "servers", "tokens per request", ""), *map(_row, shown)]
+        for number, row in enumerate(columns(rows, right=frozenset({1, 2}))):
+            line = cut(f"  {row}", screen())
+            emit(dim(line) if number == 0 else line)
     else:
         emit("  No program with MCP servers was found.")
     emit()
@@ -359,13 +359,6 @@ def show_overview(*, as_json: bool) -> int:
     emit(f"{bold('Next')}  {_next(scans, warnings)}")
     emit(dim("      ullage --help lists all commands"))
     return 0
-
-
-def _overview_table(scans: Sequence[ClientScan]) -> Iterator[str]:
-    rows = [("program", "servers", "tokens per request", ""), *map(_row, scans)]
-    for number, line in enumerate(columns(rows, right=frozenset({1, 2}))):
-        text = cut(f"  {line}", screen())
-        yield dim(text) if number == 0 else text
 
 
 def _row(scan: ClientScan) -> tuple[str, str, str, str]:

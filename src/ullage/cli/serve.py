@@ -23,14 +23,13 @@ from ullage import __version__
 from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.app.fill_start_cache import StartAnswers
 from ullage.client_command import read_client_rules
-from ullage.config import Loaded, Places, Settings, providers_on, read_tokens
+from ullage.config import Loaded, Places, providers_on, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.handover import Handover
 from ullage.ledger import Recorder
-from ullage.options import SAMPLE, DatabaseSettings
+from ullage.options import SAMPLE
 from ullage.process_memory import collect_garbage
 from ullage.start_session import StartSession, claim_input, claim_output, era_asked_in
-from ullage.tool import Era
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_stdio
 
 from .input_files import is_watched_input
@@ -127,7 +126,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    _refuse_without_http(arguments)
+    given = {
+        "--next-free": arguments.next_free,
+        "--access-log": arguments.access_log,
+        "--tokens": arguments.tokens is not None,
+        "--allow-host": bool(arguments.allow_host),
+    }
+    useless = [flag for flag, is_given in given.items() if is_given]
+    if arguments.http is None and useless:
+        raise InvalidArguments(
+            f"{', '.join(useless)}: only with --http",
+            suggestion="add --http 8787, or leave it out: over standard input and output nobody else comes in",
+        )
     log_to_stderr()
     # Long work for one server runs in worker threads. The event loop takes the interpreter back from them several times
     # for each call of another server, and by default waits 5 ms each time.
@@ -144,25 +154,15 @@ def run(arguments: argparse.Namespace) -> int:
     again = partial(examine_settings, arguments)
     if arguments.http is None:
         if is_watched_input():
-            _explain(loaded)
+            say(
+                "Ullage speaks MCP here, on standard input and output: a client program starts it, for example with",
+                "  claude mcp add ullage -- ullage serve",
+                *_behind(loaded),
+                "To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends this.",
+            )
         anyio.run(partial(run_until_signalled, partial(_stdio, arguments, loaded, again), with_interrupt=False))
         return 0
     return _run_http(arguments, loaded)
-
-
-def _refuse_without_http(arguments: argparse.Namespace) -> None:
-    given = {
-        "--next-free": arguments.next_free,
-        "--access-log": arguments.access_log,
-        "--tokens": arguments.tokens is not None,
-        "--allow-host": bool(arguments.allow_host),
-    }
-    useless = [flag for flag, is_given in given.items() if is_given]
-    if arguments.http is None and useless:
-        raise InvalidArguments(
-            f"{', '.join(useless)}: only with --http",
-            suggestion="add --http 8787, or leave it out: over standard input and output nobody else comes in",
-        )
 
 
 async def _stdio(
@@ -190,7 +190,8 @@ async def _stdio(
         )
         situation = situation_of(arguments)
         answers = None if situation is None else StartAnswers(gateway=gateway, situation=situation)
-        era = _first_era(first) if session is None else session.client_era
+        era = None if first is None else era_asked_in(first.rest.split(b"\n", 1)[0])
+        era = era if session is None else session.client_era
         if era is not None:
             # Set before servers are started, because they are addressed in the client's era.
             gateway.met(era)
@@ -224,10 +225,6 @@ def _read_first() -> Handover | None:
     return Handover(reader=reader, writer=writer, rest=read, is_ended=not read)
 
 
-def _first_era(first: Handover | None) -> Era | None:
-    return None if first is None else era_asked_in(first.rest.split(b"\n", 1)[0])
-
-
 def _shutdown(gateway: Gateway, told_to_end: anyio.Event) -> Shutdown:
     return Shutdown(
         told=told_to_end,
@@ -243,7 +240,16 @@ def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
     bound, address = listen(asked, next_free=arguments.next_free, tokens=tokens)
     if asked.port not in (0, address.port):
         say(f"Port {asked.port} is taken; using {address.port}.")
-    say(*_welcome(loaded, address, tokens))
+    bearer = ' --header "Authorization: Bearer TOKEN"' if tokens else ""
+    headers = ', "headers": {"Authorization": "Bearer TOKEN"}' if tokens else ""
+    behind, *databases = _behind(loaded)
+    say(
+        f"Ullage serves MCP at {address.url}. {behind}",
+        *databases,
+        f"  Claude Code:  claude mcp add --transport http ullage {address.url}{bearer}",
+        f'  any client:   {{"mcpServers": {{"ullage": {{"type": "http", "url": "{address.url}"{headers}}}}}}}',
+        "Ctrl-C ends it.",
+    )
     # Ending the server by hand is not a failure, and the terminal may be gone by then.
     with suppress(KeyboardInterrupt):
         work = partial(_http, arguments, loaded, (bound, address), tokens)
@@ -311,47 +317,19 @@ def _profile(gateway: Gateway, flagged: str | None, client: str | None) -> Profi
     return gateway.flagged(client) if client == flagged else gateway.profile(client)
 
 
-def _explain(loaded: Loaded) -> None:
-    say(
-        "Ullage speaks MCP here, on standard input and output: a client program starts it, for example with",
-        "  claude mcp add ullage -- ullage serve",
-        *_behind(loaded),
-        "To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends this.",
-    )
-
-
-def _welcome(loaded: Loaded, address: Address, tokens: Tokens) -> list[str]:
-    bearer = ' --header "Authorization: Bearer TOKEN"' if tokens else ""
-    headers = ', "headers": {"Authorization": "Bearer TOKEN"}' if tokens else ""
-    behind, *databases = _behind(loaded)
-    return [
-        f"Ullage serves MCP at {address.url}. {behind}",
-        *databases,
-        f"  Claude Code:  claude mcp add --transport http ullage {address.url}{bearer}",
-        f'  any client:   {{"mcpServers": {{"ullage": {{"type": "http", "url": "{address.url}"{headers}}}}}}}',
-        "Ctrl-C ends it.",
-    ]
-
-
 def _behind(loaded: Loaded) -> list[str]:
     settings = loaded.settings
     names = [server.name for server in settings.servers if not server.disabled]
     names += [f"database {database.name}" for database in settings.databases]
     names += [f"folders {folders.name}" for folders in settings.retrieves]
-    names += [f"models of {provider}" for provider in _list_delegate_models(settings)]
+    if settings.delegate.is_wanted:
+        names += [f"models of {provider}" for provider in providers_on(settings, os.environ)]
     if not names:
         return [waiting_or(loaded, "It has no servers yet: name some in ullage.toml, or with --include FILE.")]
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return [f"Behind it: {', '.join(names[:_NAMED])}{rest}.", *_to_be_asked(settings.default_database)]
-
-
-def _list_delegate_models(settings: Settings) -> tuple[str, ...]:
-    return providers_on(settings, os.environ) if settings.delegate.is_wanted else ()
-
-
-def _to_be_asked(database: DatabaseSettings | None) -> list[str]:
-    """Return an example to try once a client is connected."""
-    if database is None:
-        return []
-    question = _SAMPLE_QUESTION if database.url == SAMPLE else f"What is in the database {database.name}?"
-    return [f"  ask a model:  {question}"]
+    lines = [f"Behind it: {', '.join(names[:_NAMED])}{rest}."]
+    database = settings.default_database
+    if database is not None:
+        question = _SAMPLE_QUESTION if database.url == SAMPLE else f"What is in the database {database.name}?"
+        lines.append(f"  ask a model:  {question}")
+    return lines

@@ -177,10 +177,28 @@ def weigh(found: Found, options: Options, model: str | None = None) -> Weighed:
     entries = tuple(map(_entry_with_turn, weights, standing, map(str, range(len(standing)))))
     turns = drain(scale.entries([turn.native for turn in conversation.turns]))
     fixed = drain(scale.fixed(conversation.system, conversation.tools or (), entries))
-    unseen = _unseen(conversation, fixed, turns)
+    # Counting errors are smallest where the reported input is smallest.
+    told = _reported_calls(conversation)
+    if conversation.tools is not None or not told:
+        unseen = None
+    else:
+        least = min(told, key=_input_tokens)
+        unseen = max(
+            0, _input_tokens(least) - fixed.total.tokens - _standing_weight(conversation, least.place, _sums(turns))
+        )
     if unseen is not None:
         fixed = replace(fixed, system_prompt=fixed.system_prompt + Count.within(unseen, _UNSEEN, Method.ESTIMATED))
-    anchored = _anchor(conversation, scale, fixed, entries)
+    # The first and the last usage since the last compaction calibrate the count: they give the total at the end, and
+    # the ratio to Ullage's count.
+    since = conversation.compactions[-1].place if conversation.compactions else 0
+    told = [call for call in _reported_calls(conversation) if call.place >= since]
+    anchored = None
+    for call in [*told[:1], *told[1:][-1:]]:
+        sent = len(conversation.standing(call.place))
+        later = next((one.place for one in conversation.calls if one.place > call.place), len(conversation.turns))
+        answer = entries[sent : sent + _answer(entries[sent:], later - call.place)]
+        usage = call.usage or Usage()
+        anchored = observe(scale, usage, fixed=fixed, sent=entries[:sent], answer=answer, before=anchored)
     return Weighed(
         file=found.file,
         conversation=conversation,
@@ -201,35 +219,11 @@ def _entry_with_turn(entry: Entry, turn: Turn, place: str) -> Entry:
     return replace(entry, pinned=turn.pinned, record=place)
 
 
-def _anchor(conversation: Conversation, scale: Scale, fixed: Fixed, entries: Sequence[Entry]) -> Anchored | None:
-    """Calibrate the count with the usage that the provider reported since the last compaction, first and last: the
-    total at the end, and the ratio to Ullage's count."""
-    since = conversation.compactions[-1].place if conversation.compactions else 0
-    told = [call for call in _reported_calls(conversation) if call.place >= since]
-    anchored = None
-    for call in [*told[:1], *told[1:][-1:]]:
-        sent = len(conversation.standing(call.place))
-        later = next((one.place for one in conversation.calls if one.place > call.place), len(conversation.turns))
-        answer = entries[sent : sent + _answer(entries[sent:], later - call.place)]
-        usage = call.usage or Usage()
-        anchored = observe(scale, usage, fixed=fixed, sent=entries[:sent], answer=answer, before=anchored)
-    return anchored
-
-
 def _answer(entries: Sequence[Entry], most: int) -> int:
     """Return the number of entries that belong to the answer."""
     return next(
         (n for n, entry in enumerate(entries[:most]) if entry.message.role != "assistant"), min(most, len(entries))
     )
-
-
-def _unseen(conversation: Conversation, fixed: Fixed, turns: Sequence[Entry]) -> int | None:
-    """Return how far the smallest reported input exceeds Ullage's count. Counting errors are smallest there."""
-    told = _reported_calls(conversation)
-    if conversation.tools is not None or not told:
-        return None
-    least = min(told, key=_input_tokens)
-    return max(0, _input_tokens(least) - fixed.total.tokens - _standing_weight(conversation, least.place, _sums(turns)))
 
 
 def _reported_calls(conversation: Conversation) -> list[Call]:
@@ -360,21 +354,35 @@ _Told = tuple[Category, str | None, str, int, str | None]
 def _split_entry(entry: Entry, asked: Mapping[int, tuple[str, str]], count: Callable[[str], int]) -> Iterator[_Told]:
     for category, tokens in entry.shares.items():
         if category not in ("tool_calls", "tool_results"):
-            yield category, None, _words(category, entry.message.parts), tokens, None
+            text = next((part.text for part in entry.message.parts if isinstance(part, Text) and part.text.strip()), "")
+            said = " ".join(text[:400].split()) if category in ("user", "assistant", "system") else ""
+            yield (
+                category,
+                None,
+                _clip_text(f"{_WORDS.get(category, category)}: {said}" if said else _WORDS.get(category, category)),
+                tokens,
+                None,
+            )
             continue
         kind = ToolCall if category == "tool_calls" else ToolResult
         parts = [part for part in entry.message.parts if isinstance(part, kind)]
         weights = [count(_text(part)) for part in parts] if len(parts) > 1 else [1] * len(parts)
         whole = sum(weights) or 1
         for part, weight in zip(parts, weights, strict=True):
-            name, arguments = _describe_part(part, asked)
-            yield category, name, _label(name, arguments), round(tokens * weight / whole), arguments
-
-
-def _describe_part(part: ToolCall | ToolResult, asked: Mapping[int, tuple[str, str]]) -> tuple[str, str]:
-    if isinstance(part, ToolCall):
-        return part.name, part.arguments
-    return asked.get(id(part), (part.name or "unknown", ""))
+            if isinstance(part, ToolCall):
+                name, arguments = part.name, part.arguments
+            else:
+                name, arguments = asked.get(id(part), (part.name or "unknown", ""))
+            # The label is the tool and its most informative argument.
+            try:
+                given = json.loads(arguments)
+            except (ValueError, RecursionError):
+                given = arguments
+            values = (
+                list(cast("dict[str, object]", given).values()) if isinstance(given, dict) else [cast("object", given)]
+            )
+            words = next((" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()), "")
+            yield category, name, _clip_text(f"{name} {words}".strip()), round(tokens * weight / whole), arguments
 
 
 def _text(part: Part) -> str:
@@ -387,23 +395,6 @@ def _text(part: Part) -> str:
             return part.text
         case _:
             return ""
-
-
-def _label(name: str, arguments: str) -> str:
-    """Return the tool and its most informative argument."""
-    try:
-        given = json.loads(arguments)
-    except (ValueError, RecursionError):
-        given = arguments
-    values = list(cast("dict[str, object]", given).values()) if isinstance(given, dict) else [cast("object", given)]
-    said = next((" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()), "")
-    return _clip_text(f"{name} {said}".strip())
-
-
-def _words(category: Category, parts: Sequence[Part]) -> str:
-    text = next((part.text for part in parts if isinstance(part, Text) and part.text.strip()), "")
-    said = " ".join(text[:400].split()) if category in ("user", "assistant", "system") else ""
-    return _clip_text(f"{_WORDS.get(category, category)}: {said}" if said else _WORDS.get(category, category))
 
 
 def _clip_text(text: str) -> str:
@@ -419,17 +410,18 @@ def _clip_text(text: str) -> str:
 def by_tool(found: Sequence[Piece]) -> list[ToolBurden]:
     """Return the tools ordered by their tokens in the window, then by the tokens carried, largest first."""
     names = dict.fromkeys(piece.tool for piece in found if piece.tool is not None)
-    burdens = [_burden(name, [piece for piece in found if piece.tool == name]) for name in names]
+    burdens: list[ToolBurden] = []
+    for name in names:
+        own = [piece for piece in found if piece.tool == name]
+        burdens.append(
+            ToolBurden(
+                name=name,
+                calls=sum(piece.category == "tool_calls" for piece in own),
+                tokens=sum(piece.tokens for piece in own if piece.standing),
+                carried=sum(piece.carried for piece in own),
+            )
+        )
     return sorted(burdens, key=lambda one: (-one.tokens, -one.carried, one.name))
-
-
-def _burden(name: str, own: Sequence[Piece]) -> ToolBurden:
-    return ToolBurden(
-        name=name,
-        calls=sum(piece.category == "tool_calls" for piece in own),
-        tokens=sum(piece.tokens for piece in own if piece.standing),
-        carried=sum(piece.carried for piece in own),
-    )
 
 
 def find_repeated_calls(found: Sequence[Piece]) -> list[tuple[Piece, int, int]]:
@@ -475,30 +467,27 @@ def losses(conversation: Conversation) -> list[Loss]:
 
 
 def _loss(number: int, before: Call, call: Call, *, compacted: bool) -> Loss | None:
-    tokens = _anew(before, call)
+    # Nothing is read again if the previous call had not been cached, or more than half of it came from the cache.
+    if (
+        before.usage is None
+        or call.usage is None
+        or call.usage.cache_read is None
+        or not (before.usage.cache_read or before.usage.cache_write)
+    ):
+        tokens = 0
+    else:
+        shared = min(before.usage.input or 0, call.usage.input or 0)
+        tokens = shared - call.usage.cache_read if 2 * call.usage.cache_read < shared else 0
     if tokens < _LEAST:
         return None
     pause = call.at - before.at if call.at and before.at else None
-    return Loss(call=number, tokens=tokens, reason=_reason(before, call, pause, compacted=compacted), pause=pause)
-
-
-def _anew(before: Call, call: Call) -> int:
-    """Return the tokens read again; 0 if the previous call had not been cached, or more than half of it came from the
-    cache."""
-    if before.usage is None or call.usage is None or call.usage.cache_read is None:
-        return 0
-    if not (before.usage.cache_read or before.usage.cache_write):
-        return 0
-    shared = min(before.usage.input or 0, call.usage.input or 0)
-    return shared - call.usage.cache_read if 2 * call.usage.cache_read < shared else 0
-
-
-def _reason(before: Call, call: Call, pause: timedelta | None, *, compacted: bool) -> Reason:
     if compacted:
-        return "compaction"
-    if before.model != call.model:
-        return "model"
-    return "pause" if pause is not None and pause > _KEPT_FOR else "change"
+        reason = "compaction"
+    elif before.model != call.model:
+        reason = "model"
+    else:
+        reason = "pause" if pause is not None and pause > _KEPT_FOR else "change"
+    return Loss(call=number, tokens=tokens, reason=reason, pause=pause)
 
 
 def together(found: Sequence[Loss], reason: Reason) -> tuple[int, int]:
@@ -541,8 +530,19 @@ class Findings:
 
 
 def advise(by: Findings) -> list[Advice]:
+    fulls: list[Advice] = []
+    usage = by.usage
+    file = by.file
+    if usage.will_compact:
+        fulls.append(
+            Advice(
+                f"{shown_percent(usage.used, usage.context_window, 1)} of the window is used, and the threshold is "
+                f"{usage.compact_threshold:g}%.",
+                f"`ullage compact {file} --dry-run` shows what would be removed.",
+            )
+        )
     return [
-        *_full(by.usage, by.file),
+        *fulls,
         *_results(by.usage, by.burdens, by.masked),
         *_giants(by.usage, by.pieces),
         *_again(by.usage, by.pieces),
@@ -550,15 +550,6 @@ def advise(by: Findings) -> list[Advice]:
         *_cache(by.lost),
         *_thrash(by.between),
     ]
-
-
-def _full(usage: ContextUsage, file: str) -> Iterator[Advice]:
-    if usage.will_compact:
-        yield Advice(
-            f"{shown_percent(usage.used, usage.context_window, 1)} of the window is used, and the threshold is "
-            f"{usage.compact_threshold:g}%.",
-            f"`ullage compact {file} --dry-run` shows what would be removed.",
-        )
 
 
 def _results(usage: ContextUsage, burdens: Sequence[ToolBurden], masked: Change | None) -> Iterator[Advice]:
@@ -679,14 +670,25 @@ def figures_of(weighed: Weighed) -> Figures:
     conversation = weighed.conversation
     found = pieces(conversation, weighed.turns, weighed.scale.count)
     burdens, lost = by_tool(found), losses(conversation)
-    marks = _marks(weighed)
+    places = [call.place for call in weighed.conversation.calls]
+    marks = [bisect_left(places, mark.place) for mark in weighed.conversation.compactions]
     used = [call.usage for call in conversation.calls if call.usage is not None]
+    # Without a call between two compactions, the tokens left after the first are counted.
+    levels, fixed = [level.tokens for level in weighed.levels], weighed.fixed.total.tokens
+    said: list[str] = []
+    earlier, last = 0, fixed
+    for mark, later, one in zip(marks, [*marks, len(levels)][1:], weighed.conversation.compactions, strict=True):
+        before = one.before or (levels[mark - 1] if mark > earlier else last)
+        left = fixed + sum(weighed.turns[place].weight.tokens for place in one.left)
+        last = levels[mark] if mark < later else one.after or left
+        said.append(f"{shown_tokens(before)} → {shown_tokens(last)}")
+        earlier = mark
     return Figures(
         costliest=tuple(sorted(found, key=lambda one: (-one.carried, -one.tokens, one.place))),
         burdens=tuple(burdens),
         lost=tuple(lost),
         marks=tuple(marks),
-        drops=tuple(_drops(weighed, marks)),
+        drops=tuple(said),
         read=sum(one.input or 0 for one in used) if used else None,
         cached=sum(one.cache_read or 0 for one in used) if used else None,
         dollars=cost_of_calls(conversation.calls, weighed.model),
@@ -704,26 +706,6 @@ def figures_of(weighed: Weighed) -> Figures:
             )
         ),
     )
-
-
-def _marks(weighed: Weighed) -> list[int]:
-    places = [call.place for call in weighed.conversation.calls]
-    return [bisect_left(places, mark.place) for mark in weighed.conversation.compactions]
-
-
-def _drops(weighed: Weighed, marks: Sequence[int]) -> list[str]:
-    """Describe each drop from the call before a compaction to the call after it. Without a call between two
-    compactions, the tokens left after the first are counted."""
-    levels, fixed = [level.tokens for level in weighed.levels], weighed.fixed.total.tokens
-    said: list[str] = []
-    earlier, last = 0, fixed
-    for mark, later, one in zip(marks, [*marks, len(levels)][1:], weighed.conversation.compactions, strict=True):
-        before = one.before or (levels[mark - 1] if mark > earlier else last)
-        left = fixed + sum(weighed.turns[place].weight.tokens for place in one.left)
-        last = levels[mark] if mark < later else one.after or left
-        said.append(f"{shown_tokens(before)} → {shown_tokens(last)}")
-        earlier = mark
-    return said
 
 
 def estimate_masking(weighed: Weighed) -> Change | None:

@@ -26,7 +26,6 @@ from ullage.sql import (
     DatabaseSettings,
     Dialect,
     Engine,
-    Structure,
     Table,
     dialect_of,
     open_engine,
@@ -75,47 +74,62 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidArguments("`--max-rows` must be at least 1", suggestion="give --max-rows 1 or more")
     if arguments.name is None:
         return _databases(loaded, as_json=arguments.json)
-    database = _choose_database(loaded, arguments.name)
+    name = arguments.name
+    databases = loaded.settings.databases
+    found = next((database for database in databases if database.name == name), None)
+    if found is not None:
+        database = found
+    elif name in _SAMPLES:
+        database = DatabaseSettings(name=name, url=SAMPLE)
+    else:
+        raise UnknownResource(
+            f"no database is called `{name}`",
+            suggestion="run `ullage sql` to list them",
+            options=(*(database.name for database in databases), *([] if databases else _SAMPLES[:1])),
+        )
     if arguments.role_sql:
-        return _role(loaded, database)
+        caller = Asked(caller=Caller(principal=user_name(), session="cli"))
+        probe, setup = _with_engine(loaded, database, lambda engine: Asking.of(database, engine).role_sql(caller))
+        for one in probe.can_write:
+            say(f"ullage: role `{probe.role}` {one}")
+        if not setup:
+            say(f"ullage: `{database.name}` has no roles; it is opened for reading only")
+            return 0
+        emit(setup.rstrip("\n"))
+        return 0
     if arguments.statement is None:
         return _tables(loaded, database, as_json=arguments.json)
     sql = read_piped() if arguments.statement == "-" else arguments.statement
     return _ask(loaded, database, sql, arguments)
 
 
-def _choose_database(loaded: Loaded, name: str) -> DatabaseSettings:
-    databases = loaded.settings.databases
-    found = next((database for database in databases if database.name == name), None)
-    if found is not None:
-        return found
-    if name in _SAMPLES:
-        return DatabaseSettings(name=name, url=SAMPLE)
-    raise UnknownResource(
-        f"no database is called `{name}`",
-        suggestion="run `ullage sql` to list them",
-        options=(*(database.name for database in databases), *([] if databases else _SAMPLES[:1])),
-    )
-
-
 def _databases(loaded: Loaded, *, as_json: bool) -> int:
     databases, default = loaded.settings.databases, loaded.settings.default_database
     if as_json:
-        emit_json([_database_json(one, is_default=one is default) for one in databases])
+        # Without the URL, which may contain a password.
+        emit_json(
+            [
+                {
+                    "name": one.name,
+                    "dialect": _dialect(one),
+                    "default": one is default,
+                    "description": one.description,
+                    "from": one.came_from,
+                }
+                for one in databases
+            ]
+        )
         return 0
-    rows = [_database_row(one, is_default=one is default) for one in databases]
+    rows: list[tuple[str, ...]] = []
+    for one in databases:
+        dialect = _dialect(one)
+        kind = "sample shop" if one.url == SAMPLE else "unknown" if dialect is None else DIALECTS[dialect]
+        rows.append((one.name, kind, "default" if one is default else "", dim(one.description or "")))
     for line in fitted_columns(rows) or columns(rows):
         emit(line)
     if not databases:
         say(_NO_DATABASES)
     return 0
-
-
-def _database_row(database: DatabaseSettings, *, is_default: bool) -> tuple[str, ...]:
-    dialect = _dialect(database)
-    kind = "sample shop" if database.url == SAMPLE else "unknown" if dialect is None else DIALECTS[dialect]
-    about = database.description or ""
-    return database.name, kind, "default" if is_default else "", dim(about)
 
 
 def _dialect(database: DatabaseSettings) -> Dialect | None:
@@ -126,33 +140,25 @@ def _dialect(database: DatabaseSettings) -> Dialect | None:
         return None
 
 
-def _database_json(database: DatabaseSettings, *, is_default: bool) -> dict[str, Json]:
-    """Return a database without its URL, which may contain a password."""
-    return {
-        "name": database.name,
-        "dialect": _dialect(database),
-        "default": is_default,
-        "description": database.description,
-        "from": database.came_from,
-    }
-
-
-def _role(loaded: Loaded, database: DatabaseSettings) -> int:
-    caller = Asked(caller=Caller(principal=user_name(), session="cli"))
-    probe, setup = _with_engine(loaded, database, lambda engine: Asking.of(database, engine).role_sql(caller))
-    for one in probe.can_write:
-        say(f"ullage: role `{probe.role}` {one}")
-    if not setup:
-        say(f"ullage: `{database.name}` has no roles; it is opened for reading only")
-        return 0
-    emit(setup.rstrip("\n"))
-    return 0
-
-
 def _tables(loaded: Loaded, database: DatabaseSettings, *, as_json: bool) -> int:
     structure = _with_engine(loaded, database, lambda engine: engine.structure())
     if as_json:
-        emit_json([_table_json(table) for table in structure.tables])
+        tables: list[Json] = []
+        for table in structure.tables:
+            described: list[Json] = [
+                {"name": one.name, "type": one.type, "nullable": one.nullable} for one in table.columns
+            ]
+            tables.append(
+                {
+                    "name": table.name,
+                    "schema": table.schema,
+                    "kind": table.kind,
+                    "rows": table.rows,
+                    "primary_key": [*table.primary_key],
+                    "columns": described,
+                }
+            )
+        emit_json(tables)
         return 0
     header = ("table", "kind", "rows", "columns")
     rows = [header, *map(_table_row, structure.tables)]
@@ -160,31 +166,15 @@ def _tables(loaded: Loaded, database: DatabaseSettings, *, as_json: bool) -> int
     emit(dim(titles))
     for line in lines:
         emit(line)
-    say(_summarize_counts(structure))
-    return 0
-
-
-def _summarize_counts(structure: Structure) -> str:
     routines = f", {how_many(len(structure.routines), 'routine')}" if structure.routines else ""
-    return f"{how_many(len(structure.tables), 'table')}{routines}"
+    say(f"{how_many(len(structure.tables), 'table')}{routines}")
+    return 0
 
 
 def _table_row(table: Table) -> tuple[str, ...]:
     name = table.name if table.schema is None else f"{table.schema}.{table.name}"
     rows = "" if table.rows is None else f"~{table.rows:,}"
     return _flat(name), table.kind, rows, _flat(", ".join(column.name for column in table.columns))
-
-
-def _table_json(table: Table) -> dict[str, Json]:
-    described: list[Json] = [{"name": one.name, "type": one.type, "nullable": one.nullable} for one in table.columns]
-    return {
-        "name": table.name,
-        "schema": table.schema,
-        "kind": table.kind,
-        "rows": table.rows,
-        "primary_key": [*table.primary_key],
-        "columns": described,
-    }
 
 
 def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argparse.Namespace) -> int:
@@ -199,9 +189,28 @@ def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argpar
     if arguments.json:
         emit_json_text(_json(answer))
     elif arguments.csv:
-        _print_csv(answer)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(answer.columns)
+        # Another program receives every character; a terminal would interpret some of them.
+        written = (clean_row(row)[0] for row in answer.rows) if sys.stdout.isatty() else answer.rows
+        writer.writerows([_plain(cell) for cell in row] for row in written)
     else:
-        _print_table(answer)
+        shown = [[_format_cell(cell) for cell in clean_row(row)[0]] for row in answer.rows]
+        numeric = frozenset(index for index in range(len(answer.columns)) if _has_numbers(answer, index))
+        header = [_flat(clean(name).text) for name in answer.columns]
+        table = fitted_columns([header, *shown], right=numeric)
+        if table is None:
+            # Rows are wider than the terminal: print one line for each value.
+            width = max(map(width_of, header))
+            for number, row in enumerate(shown, start=1):
+                emit(dim(f"row {number}"))
+                for name, value in zip(header, row, strict=True):
+                    emit_wrapped(f"  {name}{' ' * (width - width_of(name))}  {value}")
+        else:
+            titles, *lines = table
+            emit(dim(titles))
+            for line in lines:
+                emit(line)
     more = "; there are more: narrow with WHERE or LIMIT, or aggregate" if answer.more else ""
     cut = f"; {how_many(answer.cut_cells, 'value')} cut" if answer.cut_cells else ""
     say(f"{how_many(len(answer.rows), 'row')}{more}{cut}")
@@ -215,41 +224,10 @@ def _json(answer: Answer) -> str:
     return f'{json.dumps(head, ensure_ascii=False, indent=2)[:-2]},\n  "data": {data}\n}}'
 
 
-def _print_csv(answer: Answer) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(answer.columns)
-    # Another program receives every character; a terminal would interpret some of them.
-    rows = (clean_row(row)[0] for row in answer.rows) if sys.stdout.isatty() else answer.rows
-    writer.writerows([_plain(cell) for cell in row] for row in rows)
-
-
 def _plain(cell: Cell) -> str:
     if cell is None:
         return ""
     return cell if isinstance(cell, str) else dump_value(cell)
-
-
-def _print_table(answer: Answer) -> None:
-    shown = [[_format_cell(cell) for cell in clean_row(row)[0]] for row in answer.rows]
-    numeric = frozenset(index for index in range(len(answer.columns)) if _has_numbers(answer, index))
-    header = [_flat(clean(name).text) for name in answer.columns]
-    table = fitted_columns([header, *shown], right=numeric)
-    if table is None:
-        _print_records(header, shown)
-        return
-    titles, *lines = table
-    emit(dim(titles))
-    for line in lines:
-        emit(line)
-
-
-def _print_records(header: list[str], rows: list[list[str]]) -> None:
-    """Print one line for each value, for rows that are wider than the terminal."""
-    width = max(map(width_of, header))
-    for number, row in enumerate(rows, start=1):
-        emit(dim(f"row {number}"))
-        for name, value in zip(header, row, strict=True):
-            emit_wrapped(f"  {name}{' ' * (width - width_of(name))}  {value}")
 
 
 def _has_numbers(answer: Answer, index: int) -> bool:

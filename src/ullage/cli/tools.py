@@ -109,7 +109,19 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def look(gateway: Gateway) -> _Seen:
         if arguments.refresh:
-            await _refresh(gateway)
+            waiting = [server.name for server in gateway.settings.servers if not server.disabled]
+
+            async def one(name: str) -> None:
+                try:
+                    await gateway.kept(name).refresh()
+                except UllageError as error:
+                    say(f"ullage: {name}: {without_name(error.message, name)}")
+                finally:
+                    waiting.remove(name)
+
+            async with show_waiting(len(waiting), lambda: waiting), anyio.create_task_group() as tasks:
+                for name in tuple(waiting):
+                    tasks.start_soon(one, name)
         view = await _view(gateway, arguments.wait)
         find = gateway.find(arguments.client)
         listed = (await find.tools()).tools
@@ -150,24 +162,6 @@ async def _view(gateway: Gateway, wait: float) -> View:
         return await gateway.view(wait)
 
 
-async def _refresh(gateway: Gateway) -> None:
-    """Start every server and list its tools again, with progress while that takes long."""
-    waiting = [server.name for server in gateway.settings.servers if not server.disabled]
-    total = len(waiting)
-
-    async def one(name: str) -> None:
-        try:
-            await gateway.kept(name).refresh()
-        except UllageError as error:
-            say(f"ullage: {name}: {without_name(error.message, name)}")
-        finally:
-            waiting.remove(name)
-
-    async with show_waiting(total, lambda: waiting), anyio.create_task_group() as tasks:
-        for name in tuple(waiting):
-            tasks.start_soon(one, name)
-
-
 def seconds(text: str) -> float:
     """Parse seconds. Named for argparse, whose error message contains the function's name."""
     value = float(text)
@@ -202,7 +196,11 @@ def _sums(seen: _Seen) -> Iterator[str]:
     if len(_servers(seen)) == 1:
         yield waiting_or(seen.loaded, NO_SERVERS)
         return
-    listed = "every tool is listed directly" if seen.is_direct else _join_tool_names(seen.listed)
+    if seen.is_direct:
+        listed = "every tool is listed directly"
+    else:
+        rest = f" and {len(seen.listed) - _NAMED} more" if len(seen.listed) > _NAMED else ""
+        listed = ", ".join(tool.name for tool in seen.listed[:_NAMED]) + rest
     with_it = seen.surface + seen.instructed
     yield "Tokens of definitions in every request (o200k_base):"
     if not seen.loaded.settings.servers:
@@ -247,11 +245,6 @@ def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:
     return server, f"{len(entries):,}", f"{sum(map(tokens_of, entries)):,}", kept_back(seen.view, server)
 
 
-def _join_tool_names(listed: Sequence[Tool]) -> str:
-    rest = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(tool.name for tool in listed[:_NAMED]) + rest
-
-
 def _print_tools(seen: _Seen, server: str) -> None:
     entries = entries_of(seen.view, server)
     missing = next((one for one in seen.view.missing if one.server == server), None)
@@ -285,7 +278,19 @@ def _print_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -
 def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
     entries = [entry for entry in seen.view.entries if server in (None, entry.server)]
     return {
-        "tools": [_entry_json(entry) for entry in entries],
+        "tools": [
+            {
+                "name": entry.listed,
+                "server": entry.server,
+                "original_name": entry.original,
+                "read_only": entry.is_read_only,
+                "access": entry.access,
+                "token_count": tokens_of(entry),
+                "description": entry.tool.description,
+                "inputSchema": dict(entry.tool.input_schema),
+            }
+            for entry in entries
+        ],
         "listed": [tool.name for tool in seen.listed],
         "missing": [{"server": one.server, "reason": one.reason} for one in seen.view.missing],
         "definitions": {name: report.to_json() for name, report in seen.definitions.items() if server in (None, name)},
@@ -295,17 +300,4 @@ def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
         "flags": [flag_json(flag) for name, flags in seen.flags.items() if server in (None, name) for flag in flags],
         "first_request": {"without": seen.without, "surface": seen.surface, "instructions": seen.instructed},
         "approximationMethod": "o200k_base",
-    }
-
-
-def _entry_json(entry: Entry) -> dict[str, Json]:
-    return {
-        "name": entry.listed,
-        "server": entry.server,
-        "original_name": entry.original,
-        "read_only": entry.is_read_only,
-        "access": entry.access,
-        "token_count": tokens_of(entry),
-        "description": entry.tool.description,
-        "inputSchema": dict(entry.tool.input_schema),
     }

@@ -92,25 +92,21 @@ def _clean_own_file(record: ChangeRecord, undo: UndoFolder) -> None:
 def _try_to_clean(record: ChangeRecord, undo: UndoFolder) -> None:
     current = read_bytes(record.file)
     if current is not None:
-        content = record.before if current == record.after else _without_program(record, current, undo)
+        # A server that stays for another program is handed over to it, and is removed when that one is uninstalled.
+        if current == record.after:
+            content = record.before
+        else:
+            own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
+            others = [one for one in undo.records() if one.file == record.file and one.program != record.program]
+            for path in (one for one in record.added if one[0] == "servers"):
+                members = {one.program: value_at(own, ("groups", one.program, "servers")) for one in others}
+                heir = next((one for one in others if path[1] in read_names(members[one.program])), None)
+                if heir is not None:
+                    undo.hand_over((path,), heir)
+            content = edit_content(current, "toml", plan_uninstall(record.program, own, record.added))
+            content = content if content.strip() else None
         if content is None:
             remove_file(record.file, current)
         else:
             replace_file(record.file, current, content)
     undo.forget(record)
-
-
-def _without_program(record: ChangeRecord, current: bytes, undo: UndoFolder) -> bytes | None:
-    """Return the user's file without what only this program used; None if nothing else is left.
-
-    A server that stays for another program is handed over to it, and goes when that one is uninstalled.
-    """
-    own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
-    others = [one for one in undo.records() if one.file == record.file and one.program != record.program]
-    for path in (one for one in record.added if one[0] == "servers"):
-        members = {one.program: value_at(own, ("groups", one.program, "servers")) for one in others}
-        heir = next((one for one in others if path[1] in read_names(members[one.program])), None)
-        if heir is not None:
-            undo.hand_over((path,), heir)
-    content = edit_content(current, "toml", plan_uninstall(record.program, own, record.added))
-    return content if content.strip() else None
