@@ -22,7 +22,6 @@ from ullage.context import (
     Breaker,
     Compaction,
     ContextUsage,
-    Entry,
     Keeping,
     Options,
     Session,
@@ -37,7 +36,7 @@ from ullage.context import (
 )
 from ullage.errors import InvalidArguments, UnreadableFile
 from ullage.messages import plain
-from ullage.tool import Caller, Json
+from ullage.tool import Caller
 
 from .input_files import STDIN
 from .output import columns, dim, emit, emit_json, how_many, say, yellow
@@ -130,10 +129,28 @@ def write_remaining(let_go: LetGo, path: Path) -> Written:
     """Write the remaining messages to the path."""
     conversation, file = let_go.weighed.conversation, let_go.weighed.file
     if conversation.program == "messages":
-        _write_new(path, rewritten_text(_text(file), [plain(one.native) for one in let_go.work.entries]))
+        try:
+            text = Path(file).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise UnreadableFile(f"`{file}` cannot be read: {error.strerror}") from error
+        text = rewritten_text(text, [plain(one.native) for one in let_go.work.entries])
+        try:
+            with path.open("x", encoding="utf-8") as new_file:
+                new_file.write(text)
+        except OSError as error:
+            raise UnreadableFile(f"`{path}` cannot be written: {error.strerror}") from error
         return Written(path=path, generation=None)
     with Session.open(path, format=conversation.format, model=let_go.weighed.model) as session:
-        before, after = _match_record_ids(session, let_go)
+        # The entries of a new session are written to it first.
+        entries = let_go.weighed.entries
+        if not session.records:
+            for entry in entries:
+                session.append([plain(entry.native)], pinned=entry.pinned, kind=entry.kind)
+        pairs = zip(entries, session.records, strict=False)
+        ids = {entry.record: record.id for entry, record in pairs if record.message == plain(entry.native)}
+        known = {id(entry): replace(entry, record=ids.get(entry.record)) for entry in entries}
+        left = [known.get(id(entry)) or replace(entry, record=ids.get(entry.record)) for entry in let_go.work.entries]
+        before, after = list(known.values()), left
         _, generation = Keeping(session).replace(before, after, let_go.work.sheds)
     return Written(path=path, generation=generation)
 
@@ -159,35 +176,6 @@ def record(let_go: LetGo, done: Written, config: Path | None) -> None:
             )
         )
         recorder.flush()
-
-
-def _match_record_ids(session: Session, let_go: LetGo) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries before and after, with their ids in the session's file. The entries of a new session are
-    written to it first."""
-    entries = let_go.weighed.entries
-    if not session.records:
-        for entry in entries:
-            session.append([plain(entry.native)], pinned=entry.pinned, kind=entry.kind)
-    pairs = zip(entries, session.records, strict=False)
-    ids = {entry.record: record.id for entry, record in pairs if record.message == plain(entry.native)}
-    known = {id(entry): replace(entry, record=ids.get(entry.record)) for entry in entries}
-    left = [known.get(id(entry)) or replace(entry, record=ids.get(entry.record)) for entry in let_go.work.entries]
-    return list(known.values()), left
-
-
-def _text(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UnreadableFile(f"`{file}` cannot be read: {error.strerror}") from error
-
-
-def _write_new(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UnreadableFile(f"`{path}` cannot be written: {error.strerror}") from error
 
 
 _TIERS = {
@@ -225,7 +213,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = _find_session(arguments)
+    if arguments.file == STDIN and not arguments.dry_run and arguments.output is None:
+        raise InvalidArguments("standard input cannot be changed", suggestion="name a new file with --output FILE")
+    sessions = all_in(arguments.file)
+    if arguments.session is None and len(sessions) > 1:
+        raise InvalidArguments(
+            f"`{arguments.file}` holds {len(sessions):,} sessions",
+            suggestion="say which one: --session ID",
+            options=tuple(one.conversation.id for one in sessions[-20:] if one.conversation.id is not None),
+        )
+    found = sessions[0] if arguments.session is None else named(sessions, arguments.session)
     options = Options(context_window=arguments.window, keep=arguments.keep, target=arguments.target)
     if arguments.dry_run:
         return _report_result(anyio.run(partial(plan_compaction, found, options, arguments.model)), None, arguments)
@@ -237,22 +234,6 @@ def run(arguments: argparse.Namespace) -> int:
         done = write_remaining(let_go, path)
         record(let_go, done, arguments.config)
     return _report_result(let_go, done, arguments)
-
-
-def _find_session(arguments: argparse.Namespace) -> Found:
-    """Return the one session that the arguments select."""
-    if arguments.file == STDIN and not arguments.dry_run and arguments.output is None:
-        raise InvalidArguments("standard input cannot be changed", suggestion="name a new file with --output FILE")
-    found = all_in(arguments.file)
-    if arguments.session is not None:
-        return named(found, arguments.session)
-    if len(found) > 1:
-        raise InvalidArguments(
-            f"`{arguments.file}` holds {len(found):,} sessions",
-            suggestion="say which one: --session ID",
-            options=tuple(one.conversation.id for one in found[-20:] if one.conversation.id is not None),
-        )
-    return found[0]
 
 
 async def _plan_with_summarizer(found: Found, options: Options, arguments: argparse.Namespace) -> LetGo:
@@ -267,36 +248,44 @@ async def _plan_with_summarizer(found: Found, options: Options, arguments: argpa
 
 def _report_result(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> int:
     if arguments.json:
-        emit_json(_json(let_go, done))
+        emit_json(
+            {
+                "file": let_go.weighed.file,
+                "program": let_go.weighed.conversation.program,
+                "compacted": let_go.work.compacted,
+                "before": let_go.weighed.usage.to_json(),
+                "after": let_go.after.to_json(),
+                "messages": {"before": len(let_go.weighed.entries), "after": len(let_go.work.entries)},
+                "shed": [
+                    {
+                        "tier": shed.tier,
+                        "tokens": shed.tokens,
+                        "messages": shed.messages,
+                        "brokeAt": shed.broke_at,
+                        "reread": shed.reread,
+                    }
+                    for shed in let_go.work.sheds
+                ],
+                "dropped": [one.to_json() for one in let_go.work.dropped],
+                "warning": let_go.work.warning,
+                "output": None if done is None else str(done.path),
+                "generation": None if done is None else done.generation,
+            }
+        )
         return 0
     _print(let_go)
-    say(_ending(let_go, done, arguments))
+    if not let_go.work.compacted:
+        ending = "nothing to remove; nothing was written"
+    elif done is None:
+        ending = "a dry run: nothing was written"
+        if arguments.summarizer is not None:
+            ending += "; no model was called, so a digest is shown in place of the summary"
+    else:
+        ending = f"{done.path}: {how_many(len(let_go.work.entries), 'message')}"
+        if done.generation is not None:
+            ending += f"; what was removed is in its archive, generation {done.generation}"
+    say(ending)
     return 0
-
-
-def _json(let_go: LetGo, done: Written | None) -> dict[str, Json]:
-    return {
-        "file": let_go.weighed.file,
-        "program": let_go.weighed.conversation.program,
-        "compacted": let_go.work.compacted,
-        "before": let_go.weighed.usage.to_json(),
-        "after": let_go.after.to_json(),
-        "messages": {"before": len(let_go.weighed.entries), "after": len(let_go.work.entries)},
-        "shed": [
-            {
-                "tier": shed.tier,
-                "tokens": shed.tokens,
-                "messages": shed.messages,
-                "brokeAt": shed.broke_at,
-                "reread": shed.reread,
-            }
-            for shed in let_go.work.sheds
-        ],
-        "dropped": [one.to_json() for one in let_go.work.dropped],
-        "warning": let_go.work.warning,
-        "output": None if done is None else str(done.path),
-        "generation": None if done is None else done.generation,
-    }
 
 
 def _print(let_go: LetGo) -> None:
@@ -313,8 +302,11 @@ def _print(let_go: LetGo) -> None:
         emit()
         for line in textwrap.wrap(_cache(let_go), 80):
             emit(line)
-        for line in textwrap.wrap(_cheaper(let_go), 80):
-            emit(dim(line))
+        masking = estimate_masking(let_go.weighed)
+        if masking is not None and all(shed.tier != "mask" for shed in let_go.work.sheds):
+            results, freed = how_many(masking.shed.messages, "old result"), shown_tokens(masking.shed.tokens)
+            for line in textwrap.wrap(f"Masking {results} alone would free {freed}, which is not enough.", 80):
+                emit(dim(line))
     if let_go.work.warning is not None:
         for line in textwrap.wrap(f"warning: {let_go.work.warning}", 80):
             emit(yellow(line))
@@ -326,29 +318,3 @@ def _cache(let_go: LetGo) -> str:
     reread = sum(entry.weight.tokens for entry in let_go.work.entries[first:])
     kept = f"its first {how_many(first, 'message')}" if first else "the system prompt and the tools"
     return f"The prompt cache stays valid for {kept}; the {shown_tokens(reread)} tokens after that are sent again once."
-
-
-def _cheaper(let_go: LetGo) -> str:
-    """Explain why the cheaper steps were not sufficient."""
-    alone = estimate_masking(let_go.weighed)
-    if alone is None or any(shed.tier == "mask" for shed in let_go.work.sheds):
-        return ""
-    shed = alone.shed
-    freed = shown_tokens(shed.tokens)
-    return f"Masking {how_many(shed.messages, 'old result')} alone would free {freed}, which is not enough."
-
-
-def _ending(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> str:
-    if not let_go.work.compacted:
-        return "nothing to remove; nothing was written"
-    if done is None:
-        by = (
-            ""
-            if arguments.summarizer is None
-            else "; no model was called, so a digest is shown in place of the summary"
-        )
-        return f"a dry run: nothing was written{by}"
-    left = how_many(len(let_go.work.entries), "message")
-    if done.generation is None:
-        return f"{done.path}: {left}"
-    return f"{done.path}: {left}; what was removed is in its archive, generation {done.generation}"

@@ -10,7 +10,6 @@ from typing import cast
 
 from ullage.config import Loaded, Settings, approve_command, masked_url
 from ullage.gateway import Server
-from ullage.tool import Json
 from ullage.wire import redacted, secrets_of
 
 from .load_settings import add_flags, check, review_settings
@@ -47,20 +46,7 @@ class _Row:
 def run(arguments: argparse.Namespace) -> int:
     check(arguments)
     loaded = review_settings(arguments)
-    rows = list(_rows(loaded))
-    if arguments.json:
-        emit_json(_json(loaded, rows))
-    elif arguments.why:
-        _print_why(loaded, rows)
-    else:
-        for row in rows:
-            emit(f"{plain(row.key)} = {plain(row.value)}")
-    for issue in loaded.errors:
-        say(f"ullage: {issue.sentence()}")
-    return 1 if loaded.errors else 0
-
-
-def _rows(loaded: Loaded) -> Iterator[_Row]:
+    rows: list[_Row] = []
     settings, why = loaded.settings, loaded.why
     shown = {
         "store.url": masked_url(settings.store),
@@ -74,7 +60,28 @@ def _rows(loaded: Loaded) -> Iterator[_Row]:
     for key, value in shown.items():
         parts = key.split(".")
         source = why.get(key) or why.get(".".join(parts[:2]), "default")
-        yield _Row(key, value, source, source in pending)
+        rows.append(_Row(key, value, source, source in pending))
+    if arguments.json:
+        emit_json(
+            {
+                "values": [
+                    {"key": row.key, "value": row.value, "source": row.source, "pending": row.is_pending}
+                    for row in rows
+                ],
+                "pending": [
+                    {"path": str(one.path), "sha256": one.unit.digest, "effects": list(one.effects), "pending": True}
+                    for one in loaded.pending
+                ],
+            }
+        )
+    elif arguments.why:
+        _print_why(loaded, rows)
+    else:
+        for row in rows:
+            emit(f"{plain(row.key)} = {plain(row.value)}")
+    for issue in loaded.errors:
+        say(f"ullage: {issue.sentence()}")
+    return 1 if loaded.errors else 0
 
 
 def _fields(table: str, value: object) -> dict[str, str]:
@@ -162,15 +169,3 @@ def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
 def _tilde(path: str) -> str:
     home = str(Path.home())
     return f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path
-
-
-def _json(loaded: Loaded, rows: list[_Row]) -> dict[str, Json]:
-    return {
-        "values": [
-            {"key": row.key, "value": row.value, "source": row.source, "pending": row.is_pending} for row in rows
-        ],
-        "pending": [
-            {"path": str(one.path), "sha256": one.unit.digest, "effects": list(one.effects), "pending": True}
-            for one in loaded.pending
-        ],
-    }

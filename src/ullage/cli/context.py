@@ -8,7 +8,6 @@ import argparse
 import os
 import textwrap
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 from ullage.clients.call_logs import find_logs
@@ -21,8 +20,6 @@ from .output import Progress, bold, columns, dim, emit, emit_json, how_many, pai
 from .session_stats import (
     Figures,
     Found,
-    Level,
-    Piece,
     ToolBurden,
     Weighed,
     add_flags,
@@ -65,10 +62,18 @@ def listed_json(weighed: Weighed) -> dict[str, Json]:
 
 def report_json(weighed: Weighed) -> dict[str, Json]:
     figures = figures_of(weighed)
+    levels: list[Json] = [
+        {
+            "tokens": level.tokens,
+            "reported": level.reported,
+            "at": None if level.call.at is None else level.call.at.isoformat(),
+        }
+        for level in weighed.levels
+    ]
     return {
         **listed_json(weighed),
         "toolsInFile": weighed.is_whole,
-        "waterline": [_level(level) for level in weighed.levels],
+        "waterline": levels,
         "compactedBefore": [mark + 1 for mark in figures.marks],
         "tokensRead": figures.read,
         "tokensCached": figures.cached,
@@ -77,7 +82,19 @@ def report_json(weighed: Weighed) -> dict[str, Json]:
             {"tool": one.name, "calls": one.calls, "tokens": one.tokens, "carried": one.carried}
             for one in figures.burdens
         ],
-        "carriedLongest": [_piece(piece) for piece in figures.costliest[:_JSON_PIECES]],
+        "carriedLongest": [
+            {
+                "message": piece.place + 1,
+                "category": piece.category,
+                "tool": piece.tool,
+                "label": piece.label,
+                "tokens": piece.tokens,
+                "calls": piece.calls,
+                "carried": piece.carried,
+                "inWindow": piece.standing,
+            }
+            for piece in figures.costliest[:_JSON_PIECES]
+        ],
         "cacheLosses": [
             {
                 "call": loss.call,
@@ -88,24 +105,6 @@ def report_json(weighed: Weighed) -> dict[str, Json]:
             for loss in figures.lost
         ],
         "advice": [{"finding": one.finding, "remedy": one.remedy} for one in figures.advice],
-    }
-
-
-def _level(level: Level) -> dict[str, Json]:
-    at = level.call.at
-    return {"tokens": level.tokens, "reported": level.reported, "at": None if at is None else at.isoformat()}
-
-
-def _piece(piece: Piece) -> dict[str, Json]:
-    return {
-        "message": piece.place + 1,
-        "category": piece.category,
-        "tool": piece.tool,
-        "label": piece.label,
-        "tokens": piece.tokens,
-        "calls": piece.calls,
-        "carried": piece.carried,
-        "inWindow": piece.standing,
     }
 
 
@@ -120,21 +119,28 @@ def chart(
     """Draw the levels as a chart, one level per call. `marks` are the calls before which something was dropped."""
     if not levels:
         return []
-    top = _top(max(levels), window)
+    # The window is the top if the highest level is close to it; else a round number above the level.
+    highest = max(levels)
+    if highest > window / 3:
+        top = max(highest, window)
+    else:
+        size = 10 ** (len(str(max(1, highest))) - 1)
+        top = next(step * size for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * size >= highest)
     label = max(len(shown_tokens(value)) for value in (top, threshold or 0))
     columns = min(len(levels), width - label - 2)
     heights = [max(levels[_from(n, columns, levels) : _to(n, columns, levels)]) for n in range(columns)]
-    rows = [_row(row, heights, top, threshold, label) for row in range(_HEIGHT, 0, -1)]
+    rows: list[str] = []
+    for row in range(_HEIGHT, 0, -1):
+        is_threshold = threshold is not None and round(threshold * _HEIGHT / top) == row and threshold < top
+        name = shown_tokens(top) if row == _HEIGHT else shown_tokens(threshold or 0) if is_threshold else ""
+        edge = "┤" if name else "│"
+        cells = "".join(_cell(height * _HEIGHT / top - (row - 1), is_threshold) for height in heights)
+        rows.append(f"{name:>{label}} {edge}{cells}".rstrip())
     axis = "".join(_MARK if _is_marked(n, columns, levels, marks) else "─" for n in range(columns))
-    return [*rows, f"{'0':>{label}} └{axis}", *_caption(len(levels), columns, label)]
-
-
-def _top(highest: int, window: int) -> int:
-    """Return the window if the highest level is close to it; else a round number above the level."""
-    if highest > window / 3:
-        return max(highest, window)
-    size = 10 ** (len(str(max(1, highest))) - 1)
-    return next(step * size for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * size >= highest)
+    first, last = "call 1", f"{len(levels):,}"
+    gap = columns - len(first) - len(last)
+    caption = f"{first}{' ' * gap}{last}" if gap > 0 else first
+    return [*rows, f"{'0':>{label}} └{axis}", " " * (label + 2) + caption]
 
 
 def _from(column: int, columns: int, levels: Sequence[int]) -> int:
@@ -143,14 +149,6 @@ def _from(column: int, columns: int, levels: Sequence[int]) -> int:
 
 def _to(column: int, columns: int, levels: Sequence[int]) -> int:
     return max(_from(column, columns, levels) + 1, _from(column + 1, columns, levels))
-
-
-def _row(row: int, heights: Sequence[int], top: int, threshold: int | None, label: int) -> str:
-    is_threshold = threshold is not None and round(threshold * _HEIGHT / top) == row and threshold < top
-    name = shown_tokens(top) if row == _HEIGHT else shown_tokens(threshold or 0) if is_threshold else ""
-    edge = "┤" if name else "│"
-    cells = "".join(_cell(height * _HEIGHT / top - (row - 1), is_threshold) for height in heights)
-    return f"{name:>{label}} {edge}{cells}".rstrip()
 
 
 def _cell(part: float, is_threshold: bool) -> str:  # noqa: FBT001
@@ -167,12 +165,6 @@ def _is_marked(column: int, columns: int, levels: Sequence[int], marks: Sequence
     return any(_from(column, columns, levels) <= mark < _to(column, columns, levels) for mark in shown)
 
 
-def _caption(calls: int, columns: int, label: int) -> list[str]:
-    first, last = "call 1", f"{calls:,}"
-    gap = columns - len(first) - len(last)
-    return [" " * (label + 2) + (f"{first}{' ' * gap}{last}" if gap > 0 else first)]
-
-
 _WIDTH = 80
 _TOOLS, _PIECES = 8, 8
 """Maximum lines."""
@@ -180,47 +172,66 @@ _TOOLS, _PIECES = 8, 8
 
 def print_report(weighed: Weighed) -> None:
     figures = figures_of(weighed)
-    for line in (*_head(weighed, figures), "", *_picture(weighed)):
+    for line in (*_head(weighed, figures), "", *draw_grid(weighed.usage, paint_text).split("\n")):
         emit(line)
     _notes(weighed)
-    _waterline(weighed, figures)
+    levels, usage = weighed.levels, weighed.usage
+    if len(levels) > 1:
+        reported = sum(level.reported for level in levels)
+        how = {0: "as counted", len(levels): "as the provider reported"}.get(reported, f"{reported:,} of them reported")
+        emit()
+        emit(bold("Waterline") + dim(f"  input tokens of each call, {how}"))
+        threshold = int(usage.context_window * usage.compact_threshold / 100)
+        for line in chart(
+            [level.tokens for level in levels], figures.marks, window=usage.context_window, threshold=threshold
+        ):
+            emit(line)
+        if figures.marks:
+            number = len(figures.drops) - 3
+            more = f" and {number:,} more" if number > 0 else ""
+            emit(dim(f"↓ compacted: {', '.join(figures.drops[:3])}{more}"))
     _tools(figures.burdens, weighed)
-    _longest(figures.costliest, weighed)
-    _advice(figures)
-
-
-def _picture(weighed: Weighed) -> list[str]:
-    return draw_grid(weighed.usage, paint_text).split("\n")
+    if figures.costliest and weighed.levels:
+        rows = [
+            (
+                piece.label,
+                shown_tokens(piece.tokens),
+                f"× {piece.calls:,}",
+                f"= {shown_tokens(piece.carried)}",
+                "" if piece.standing else "gone",
+            )
+            for piece in figures.costliest[:_PIECES]
+        ]
+        emit()
+        _table(("Carried longest", "tokens", "calls", "read", ""), rows, frozenset({1, 2, 3}))
+    emit()
+    emit(bold("Advice"))
+    for one in figures.advice:
+        text = f"{one.finding} {one.remedy}"
+        for number, line in enumerate(textwrap.wrap(text, _WIDTH - 2, break_long_words=False, break_on_hyphens=False)):
+            emit(f"{yellow('•') if number == 0 else ' '} {line}")
+    if not figures.advice:
+        emit("Nothing stands out.")
 
 
 def _head(weighed: Weighed, figures: Figures) -> list[str]:
     one = weighed.conversation
     named = f"{Path(weighed.file).name}" if not one.title else f"{one.title}"
+    now, ever = len(weighed.entries), len(weighed.turns)
+    times = {1: "once", 2: "twice"}.get(len(one.compactions), f"{len(one.compactions):,} times")
     said = [
         one.program,
-        how_many(len(one.turns), "message") + _standing(weighed),
+        how_many(len(one.turns), "message") + (f" ({now:,} in the window)" if now != ever else ""),
         how_many(len(one.calls), "call"),
-        *([f"compacted {_times(len(one.compactions))}"] if one.compactions else []),
+        *([f"compacted {times}"] if one.compactions else []),
     ]
     lines = [bold(_clip_text(named, _WIDTH)), dim(" · ".join(said))]
-    span = _span(one.calls[0].at, one.calls[-1].at) if one.calls else ""
+    span = ""
+    first, last = (one.calls[0].at, one.calls[-1].at) if one.calls else (None, None)
+    if first is not None and last is not None:
+        day, end = first.strftime("%Y-%m-%d %H:%M"), last.strftime("%H:%M")
+        span = f"{day}–{end}" if first.date() == last.date() else f"{day} to {last.strftime('%Y-%m-%d %H:%M')}"
     return [*lines, *(dim(line) for line in (span, figures.spent) if line)]
-
-
-def _standing(weighed: Weighed) -> str:
-    now, ever = len(weighed.entries), len(weighed.turns)
-    return f" ({now:,} in the window)" if now != ever else ""
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
-
-
-def _span(first: datetime | None, last: datetime | None) -> str:
-    if first is None or last is None:
-        return ""
-    day, end = first.strftime("%Y-%m-%d %H:%M"), last.strftime("%H:%M")
-    return f"{day}–{end}" if first.date() == last.date() else f"{day} to {last.strftime('%Y-%m-%d %H:%M')}"
 
 
 def _clip_text(text: str, width: int) -> str:
@@ -234,7 +245,11 @@ def _notes(weighed: Weighed) -> None:
     if weighed.is_guessed:
         said.append(f"The file names no model, so tokens are counted for {weighed.model}; --model sets another.")
     if not weighed.is_whole:
-        said.append(_unseen(weighed))
+        what = "The tools" if weighed.conversation.system else "The system prompt and the tools"
+        size = "and their size is not known"
+        if weighed.unseen:
+            size = f"the reported usage implies {shown_tokens(weighed.unseen)} tokens"
+        said.append(f"{what} are not in this file{';' if weighed.unseen else ','} {size}.")
     if not usage.resolved:
         said.append(f"The window of {usage.model} is not known; set it with --window.")
     said += [f"Skipped: {what} ({count:,})." for what, count in one.unread.items()]
@@ -242,34 +257,6 @@ def _notes(weighed: Weighed) -> None:
         emit()
     for line in (each for text in said for each in textwrap.wrap(text, _WIDTH)):
         emit(dim(line))
-
-
-def _unseen(weighed: Weighed) -> str:
-    what = "The tools" if weighed.conversation.system else "The system prompt and the tools"
-    if not weighed.unseen:
-        return f"{what} are not in this file, and their size is not known."
-    return f"{what} are not in this file; the reported usage implies {shown_tokens(weighed.unseen)} tokens."
-
-
-def _waterline(weighed: Weighed, figures: Figures) -> None:
-    levels, usage = weighed.levels, weighed.usage
-    if len(levels) < 2:
-        return
-    reported = sum(level.reported for level in levels)
-    how = {0: "as counted", len(levels): "as the provider reported"}.get(reported, f"{reported:,} of them reported")
-    emit()
-    emit(bold("Waterline") + dim(f"  input tokens of each call, {how}"))
-    threshold = int(usage.context_window * usage.compact_threshold / 100)
-    for line in chart(
-        [level.tokens for level in levels], figures.marks, window=usage.context_window, threshold=threshold
-    ):
-        emit(line)
-    if figures.marks:
-        emit(dim(f"↓ compacted: {', '.join(figures.drops[:3])}{_more(len(figures.drops) - 3)}"))
-
-
-def _more(number: int) -> str:
-    return f" and {number:,} more" if number > 0 else ""
 
 
 def _tools(burdens: Sequence[ToolBurden], weighed: Weighed) -> None:
@@ -292,42 +279,11 @@ def _tools(burdens: Sequence[ToolBurden], weighed: Weighed) -> None:
         emit(dim(f"and {how_many(len(rest), 'tool')} more with {shown_tokens(sum(one.tokens for one in rest))}"))
 
 
-def _longest(costliest: Sequence[Piece], weighed: Weighed) -> None:
-    if not costliest or not weighed.levels:
-        return
-    rows = [
-        (
-            piece.label,
-            shown_tokens(piece.tokens),
-            f"× {piece.calls:,}",
-            f"= {shown_tokens(piece.carried)}",
-            "" if piece.standing else "gone",
-        )
-        for piece in costliest[:_PIECES]
-    ]
-    emit()
-    _table(("Carried longest", "tokens", "calls", "read", ""), rows, frozenset({1, 2, 3}))
-
-
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:
     titles, *lines = columns([header, *rows], right=right)
     emit(bold(titles[: len(header[0])]) + dim(titles[len(header[0]) :]))
     for line in lines:
         emit(line)
-
-
-def _advice(figures: Figures) -> None:
-    emit()
-    emit(bold("Advice"))
-    for one in figures.advice:
-        for number, line in enumerate(_wrap_text(f"{one.finding} {one.remedy}")):
-            emit(f"{yellow('•') if number == 0 else ' '} {line}")
-    if not figures.advice:
-        emit("Nothing stands out.")
-
-
-def _wrap_text(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH - 2, break_long_words=False, break_on_hyphens=False)
 
 
 def _day(one: Weighed) -> str:
@@ -374,11 +330,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     files = _expand_paths(arguments.files) if arguments.files else _latest(arguments.session)
-    found = _find_conversations(files)
+    # If several files are named, unreadable ones are reported and skipped.
+    found: list[Found] = []
+    unread: list[UnreadableFile] = []
+    for file in files:
+        try:
+            found += all_in(file)
+        except UnreadableFile as error:
+            unread.append(error)
+    if not found:
+        raise unread[0]
+    say(*(f"ullage: {error.message}" for error in unread))
     if arguments.session is not None:
         found = [named(found, arguments.session)]
     if len(found) > 1:
-        return _several(found, arguments)
+        options = Options(context_window=arguments.window)
+        with Progress(sum(one.size for one in found), "weighing") as progress:
+            weighed = [weigh(one, options, arguments.model) for one in progress.through(found)]
+        if arguments.json:
+            emit_json([listed_json(one) for one in weighed])
+        else:
+            print_list(weighed)
+        return 0
     weighed = weigh(found[0], Options(context_window=arguments.window), arguments.model)
     if arguments.json:
         emit_json(report_json(weighed))
@@ -412,36 +385,8 @@ def _latest(session: str | None) -> list[str]:
             "no session of a known program was found on this machine", suggestion="name a session's file or a folder"
         )
     found.sort(key=lambda one: one.changed)
-    return [_history_of(Path(one.path)) for one in found[-_LATEST:]]
-
-
-def _history_of(log: Path) -> str:
-    """Return the file with a session's messages: a task of Cline has its calls and its messages in two files."""
-    return str(log.with_name("api_conversation_history.json") if log.name == "ui_messages.json" else log)
-
-
-def _find_conversations(files: Sequence[str]) -> list[Found]:
-    """Return the conversations that can be read. If several files are named, unreadable ones are reported and
-    skipped."""
-    found: list[Found] = []
-    unread: list[UnreadableFile] = []
-    for file in files:
-        try:
-            found += all_in(file)
-        except UnreadableFile as error:
-            unread.append(error)
-    if not found:
-        raise unread[0]
-    say(*(f"ullage: {error.message}" for error in unread))
-    return found
-
-
-def _several(found: Sequence[Found], arguments: argparse.Namespace) -> int:
-    options = Options(context_window=arguments.window)
-    with Progress(sum(one.size for one in found), "weighing") as progress:
-        weighed = [weigh(one, options, arguments.model) for one in progress.through(found)]
-    if arguments.json:
-        emit_json([listed_json(one) for one in weighed])
-    else:
-        print_list(weighed)
-    return 0
+    # A task of Cline has its calls and its messages in two files.
+    logs = [Path(one.path) for one in found[-_LATEST:]]
+    return [
+        str(log.with_name("api_conversation_history.json") if log.name == "ui_messages.json" else log) for log in logs
+    ]

@@ -20,7 +20,6 @@ from ullage.config import (
     Folders,
     Issue,
     Loaded,
-    ProviderSettings,
     Settings,
     is_provider_on,
     key_variables,
@@ -144,12 +143,12 @@ class FoundFolders:
 
 
 def look_at_folders(collections: Sequence[Folders]) -> list[FoundFolders]:
-    return [FoundFolders(settings=one, missing=_missing(one)) for one in collections]
-
-
-def _missing(one: Folders) -> tuple[str, ...]:
-    folders = (path for path in one.folders if not Path(path).is_dir())
-    return (*folders, *(path for path in one.files if not Path(path).is_file()))
+    found: list[FoundFolders] = []
+    for one in collections:
+        folders = [path for path in one.folders if not Path(path).is_dir()]
+        files = [path for path in one.files if not Path(path).is_file()]
+        found.append(FoundFolders(settings=one, missing=(*folders, *files)))
+    return found
 
 
 def delegate_lines(settings: Settings, environment: Mapping[str, str]) -> list[str]:
@@ -171,22 +170,21 @@ def _to_set(settings: Settings, *, is_on: bool) -> list[str]:
 
 
 def delegate_json(settings: Settings, environment: Mapping[str, str]) -> dict[str, Json]:
+    # A provider's address is left out, since it may contain a secret.
     return {
         "wanted": settings.delegate.is_wanted,
         "models": [] if settings.delegate.policy is None else list(settings.delegate.policy.models),
-        "providers": [_provider_json(one, environment) for one in settings.providers],
+        "providers": [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "key_env": one.key_env,
+                "on": is_provider_on(one, environment),
+                "from": one.came_from,
+            }
+            for one in settings.providers
+        ],
         "notes": list(providers_off(settings, environment)),
-    }
-
-
-def _provider_json(provider: ProviderSettings, environment: Mapping[str, str]) -> dict[str, Json]:
-    """Return a provider without its address, which may contain a secret."""
-    return {
-        "name": provider.name,
-        "kind": provider.kind,
-        "key_env": provider.key_env,
-        "on": is_provider_on(provider, environment),
-        "from": provider.came_from,
     }
 
 
@@ -287,7 +285,30 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.server is None:
         seen = replace(seen, doubled=doubled_lines(read_installed()))
     if arguments.json:
-        emit_json(_json(seen))
+        emit_json(
+            {
+                "files": [str(path) for path in seen.loaded.files if seen.loaded.stamps[path] is not None],
+                "issues": [
+                    {
+                        "severity": issue.severity,
+                        "message": issue.message,
+                        "file": issue.file,
+                        "line": issue.line,
+                        "key": issue.key,
+                        "server": issue.server,
+                        "suggestion": issue.suggestion,
+                        "available_options": list(issue.options),
+                    }
+                    for issue in seen.loaded.issues
+                ],
+                "store_error": None if seen.store_error is None else _error_json(seen.store_error),
+                "servers": [_found_json(one) for one in seen.found],
+                "databases": [database_json(one) for one in seen.databases],
+                "folders": [one.json() for one in seen.folders],
+                "doubled": list[Json](seen.doubled),
+                "delegate": delegate_json(seen.loaded.settings, os.environ),
+            }
+        )
     else:
         _print(seen)
     return 0 if seen.is_well else 1
@@ -297,7 +318,26 @@ async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
     found: dict[str, _Found] = {}
 
     async def one(server: Server) -> None:
-        found[server.name] = await _examine(gateway, server)
+        if server.disabled:
+            found[server.name] = _Found(server=server)
+        else:
+            error = None
+            prompts: Sequence[JsonObject] = ()
+            try:
+                await gateway.kept(server.name).refresh()
+                prompts = await _prompts_of(gateway, server)
+            except UllageError as raised:
+                error = raised
+            health = next((one for one in gateway.health() if one.server == server.name), None)
+            report = await gateway.definition_report(server.name)
+            found[server.name] = _Found(
+                server=server,
+                health=health,
+                error=error,
+                prompts=prompts,
+                definitions=report,
+                withheld=gateway.host.environment.withheld(server),
+            )
 
     started = [server.name for server in servers if not server.disabled]
     async with (
@@ -309,28 +349,6 @@ async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
     view = await gateway.view()
     flags = find_server_flags(gateway, {name: one.prompts for name, one in found.items()})
     return [replace(_count_tools(found[server.name], view), flags=flags.get(server.name, ())) for server in servers]
-
-
-async def _examine(gateway: Gateway, server: Server) -> _Found:
-    if server.disabled:
-        return _Found(server=server)
-    error = None
-    prompts: Sequence[JsonObject] = ()
-    try:
-        await gateway.kept(server.name).refresh()
-        prompts = await _prompts_of(gateway, server)
-    except UllageError as raised:
-        error = raised
-    health = next((one for one in gateway.health() if one.server == server.name), None)
-    report = await gateway.definition_report(server.name)
-    return _Found(
-        server=server,
-        health=health,
-        error=error,
-        prompts=prompts,
-        definitions=report,
-        withheld=gateway.host.environment.withheld(server),
-    )
 
 
 async def _prompts_of(gateway: Gateway, server: Server) -> Sequence[JsonObject]:
@@ -364,7 +382,17 @@ def _count_tools(found: _Found, view: View) -> _Found:
 
 
 def _print(seen: _Seen) -> None:
-    for line in _settings(seen.loaded):
+    loaded = seen.loaded
+    read = [short_path(str(path)) for path in loaded.files if loaded.stamps[path] is not None]
+    lines = [f"{bold('settings')}  {', '.join(read) or 'no file, so the defaults are used'}"]
+    for issue in loaded.issues:
+        mark = {"error": red("error"), "problem": yellow("problem"), "note": dim("note")}[issue.severity]
+        place = f"{issue.place}: " if issue.place else ""
+        lines.append(f"  {mark}  {place}{issue.message}")
+        lines += [f"    {issue.suggestion}"] if issue.suggestion else []
+        unnamed = [option for option in issue.options if f"`{option}`" not in issue.suggestion]
+        lines += [f"    options: {', '.join(issue.options)}"] if unnamed else []
+    for line in lines:
         emit_wrapped(line)
     if seen.store_error is not None:
         emit_wrapped(f"\n{bold('store')}  {red('fails')}: {seen.store_error.message}")
@@ -384,61 +412,32 @@ def _print(seen: _Seen) -> None:
         emit_wrapped(line)
 
 
-def _settings(loaded: Loaded) -> list[str]:
-    read = [short_path(str(path)) for path in loaded.files if loaded.stamps[path] is not None]
-    lines = [f"{bold('settings')}  {', '.join(read) or 'no file, so the defaults are used'}"]
-    for issue in loaded.issues:
-        mark = {"error": red("error"), "problem": yellow("problem"), "note": dim("note")}[issue.severity]
-        place = f"{issue.place}: " if issue.place else ""
-        lines.append(f"  {mark}  {place}{issue.message}")
-        lines += [f"    {issue.suggestion}"] if issue.suggestion else []
-        unnamed = [option for option in issue.options if f"`{option}`" not in issue.suggestion]
-        lines += [f"    options: {', '.join(issue.options)}"] if unnamed else []
-    return lines
-
-
 def _verdict(seen: _Seen) -> str:
     if seen.loaded.errors:
         return "No server was checked: correct the errors in the settings first."
     started = [one for one in seen.found if not one.server.disabled]
     if seen.is_well:
-        return _all_well(seen, is_started=bool(started))
+        settings = seen.loaded.settings
+        if not started and not seen.databases and not seen.folders and not settings.delegate.is_wanted:
+            return NO_SERVERS if not seen.found else "Every server is disabled."
+        if settings.delegate.is_wanted and not providers_on(settings, os.environ):
+            return "Everything else works; no model can be called because no provider has a key."
+        flags = sum(len(one.flags) for one in seen.found)
+        return f"All servers answered; review {how_many(flags, 'flag')}." if flags else "Everything works."
     parts = ((started, "server"), (seen.databases, "database"))
     counts = [f"{sum(one.is_well for one in some)} of {how_many(len(some), thing)}" for some, thing in parts if some]
-    answered = [f"{' and '.join(counts)} answered"] if counts else []
-    said = [*answered, *_failings(seen), *_withheld_lines(seen)] or [
-        f"{how_many(len(seen.wrong), 'problem')} in the settings"
-    ]
-    return f"{'; '.join(said)}."
-
-
-def _withheld_lines(seen: _Seen) -> list[str]:
     count = sum(len(one.definitions.withheld) for one in seen.found)
-    return [f"{how_many(count, 'definition')} withheld because of a change"] if count else []
-
-
-def _failings(seen: _Seen) -> list[str]:
-    """Return in words how many servers were left out and how many paths are missing."""
-    left_out, missing = len(_left_out(seen.loaded)), sum(len(one.missing) for one in seen.folders)
-    said = [f"{left_out} {'was' if left_out == 1 else 'were'} left out"] if left_out else []
-    return [*said, f"{how_many(missing, 'path')} to search not found"] if missing else said
-
-
-def _all_well(seen: _Seen, *, is_started: bool) -> str:
-    settings = seen.loaded.settings
-    if not is_started and not seen.databases and not seen.folders and not settings.delegate.is_wanted:
-        return NO_SERVERS if not seen.found else "Every server is disabled."
-    if settings.delegate.is_wanted and not providers_on(settings, os.environ):
-        return "Everything else works; no model can be called because no provider has a key."
-    flags = sum(len(one.flags) for one in seen.found)
-    return f"All servers answered; review {how_many(flags, 'flag')}." if flags else "Everything works."
-
-
-def _left_out(loaded: Loaded) -> set[str]:
-    """Return servers that the files name and that cannot be used."""
-    known = {server.name for server in loaded.settings.servers}
-    named = {issue.server for issue in loaded.issues if issue.severity == "problem" and issue.server is not None}
-    return named - known
+    known = {server.name for server in seen.loaded.settings.servers}
+    named = {issue.server for issue in seen.loaded.issues if issue.severity == "problem" and issue.server is not None}
+    left_out, missing = len(named - known), sum(len(one.missing) for one in seen.folders)
+    said = [f"{' and '.join(counts)} answered"] if counts else []
+    if left_out:
+        said.append(f"{left_out} {'was' if left_out == 1 else 'were'} left out")
+    if missing:
+        said.append(f"{how_many(missing, 'path')} to search not found")
+    if count:
+        said.append(f"{how_many(count, 'definition')} withheld because of a change")
+    return f"{'; '.join(said) or how_many(len(seen.wrong), 'problem') + ' in the settings'}."
 
 
 def _server(one: _Found) -> list[str]:
@@ -450,12 +449,29 @@ def _server(one: _Found) -> list[str]:
         is_locked = isinstance(one.error, SignInNeeded)
         lines = [f"{name}  {yellow(why)}" if is_locked else f"{name}  {red('fails')}: {why}"]
         report = report_lines(one.server.name, one.definitions)
-        return [*lines, f"  {_advice(one)}", *_stderr(one.health), *_withheld_variables(one), *report]
+        # A suggestion to run `ullage doctor` is replaced: the reader has just run it.
+        advice = one.error.suggestion
+        if not advice or "ullage doctor" in advice:
+            by_address = "check its address, and that it is running"
+            advice = by_address if one.server.command is None else "run its command by hand to see why"
+        lines.append(f"  {advice}")
+        tail = "" if one.health is None else one.health.stderr_tail.strip()
+        if one.health is not None and tail and tail not in (one.health.last_error or ""):
+            lines.append(dim("  last lines on standard error:"))
+            lines.append(textwrap.indent("\n".join(tail.splitlines()[-10:]), "    "))
+        return [*lines, *_withheld_variables(one), *report]
     tools, tokens = how_many(one.tools or 0, "tool"), how_many(one.tokens or 0, "token")
     notes = [*(() if one.health is None else one.health.notes), *one.unmatched]
     kept = f"; {one.kept_back}" if one.kept_back else ""
+    introduction: list[str] = []
+    if one.health is not None:
+        said = one.health.introduction
+        introduction += [f"{said.name} {said.version or ''}".rstrip()] if said else []
+        introduction.append(f"protocol {one.health.protocol}")
+        if one.health.start_seconds is not None:
+            introduction.append(f"started in {one.health.start_seconds:.1f} s")
     return [
-        f"{name}  {green('ok')}: {', '.join(_introduction_lines(one.health))}",
+        f"{name}  {green('ok')}: {', '.join(introduction)}",
         f"  {tools}, {tokens} of definitions (o200k_base){kept}",
         *(f"  {dim('note')}  {note}" for note in notes),
         *_withheld_variables(one),
@@ -467,57 +483,6 @@ def _server(one: _Found) -> list[str]:
 def _withheld_variables(one: _Found) -> list[str]:
     """Return one line with the names of the variables that it may need and does not inherit."""
     return [f"  {dim('note')}  {one.withheld.sentence(one.server)}"] if one.withheld else []
-
-
-def _introduction_lines(health: Health | None) -> list[str]:
-    if health is None:
-        return []
-    said = health.introduction
-    parts = [f"{said.name} {said.version or ''}".rstrip()] if said else []
-    parts += [f"protocol {health.protocol}"]
-    return parts if health.start_seconds is None else [*parts, f"started in {health.start_seconds:.1f} s"]
-
-
-def _advice(one: _Found) -> str:
-    """Return advice on an error. A suggestion to run `ullage doctor` is replaced: the reader has just run it."""
-    suggestion = "" if one.error is None else one.error.suggestion
-    if suggestion and "ullage doctor" not in suggestion:
-        return suggestion
-    by_address = "check its address, and that it is running"
-    return by_address if one.server.command is None else "run its command by hand to see why"
-
-
-def _stderr(health: Health | None) -> list[str]:
-    tail = "" if health is None else health.stderr_tail.strip()
-    if health is None or not tail or tail in (health.last_error or ""):
-        return []
-    return [dim("  last lines on standard error:"), textwrap.indent("\n".join(tail.splitlines()[-10:]), "    ")]
-
-
-def _json(seen: _Seen) -> dict[str, Json]:
-    return {
-        "files": [str(path) for path in seen.loaded.files if seen.loaded.stamps[path] is not None],
-        "issues": [_issue_json(issue) for issue in seen.loaded.issues],
-        "store_error": None if seen.store_error is None else _error_json(seen.store_error),
-        "servers": [_found_json(one) for one in seen.found],
-        "databases": [database_json(one) for one in seen.databases],
-        "folders": [one.json() for one in seen.folders],
-        "doubled": list[Json](seen.doubled),
-        "delegate": delegate_json(seen.loaded.settings, os.environ),
-    }
-
-
-def _issue_json(issue: Issue) -> dict[str, Json]:
-    return {
-        "severity": issue.severity,
-        "message": issue.message,
-        "file": issue.file,
-        "line": issue.line,
-        "key": issue.key,
-        "server": issue.server,
-        "suggestion": issue.suggestion,
-        "available_options": list(issue.options),
-    }
 
 
 def _found_json(one: _Found) -> dict[str, Json]:

@@ -12,7 +12,7 @@ from ullage.app.build_gateway import Gateway
 from ullage.app.open_store import forget_learnt
 from ullage.errors import InvalidArguments
 from ullage.gateway import Explained, signature
-from ullage.search import Document, Named, Reason, Why, parts, terms
+from ullage.search import Named, Reason, parts, terms
 from ullage.tool import Call, Json, Tool
 
 from .definition_report import without_ullage
@@ -49,47 +49,35 @@ def why_lines(one: Explained, width: int) -> list[str]:
     if one.hit is None:
         return [f"{_INDENT}{_OF_SERVER}"]
     hit, why = one.hit, one.hit.explain()
-    rows = [
-        ("score", hit.score, _NAMED[hit.named]),
-        ("words", why.words, _words(why.reasons, _words_by_term(hit.document)) or "no rare word in common"),
-        *([("meaning", why.meaning, _meaning(why))] if why.nearness is not None else []),
-        *([("closer", why.closer, "second pass, word by word against the best rivals")] if why.closer else []),
-        *([("use", why.use, "called after a search like this one")] if why.use else []),
-    ]
-    return [line for label, score, said in rows for line in _row(label, score, said, width)]
-
-
-def _row(label: str, score: float, said: str, width: int) -> list[str]:
-    head = f"{_INDENT}{label:<{_LABEL}}{score:.2f}  "
-    lines = textwrap.wrap(head + said, width, subsequent_indent=" " * len(head), break_long_words=False)
-    return [line.replace(_UNBROKEN, " ") for line in lines]
-
-
-def _words_by_term(document: Document) -> dict[str, str]:
-    """Map terms to words as they occur in the tool: a term is the stem of several words."""
-    words = (word for text in reversed(document.texts()) for word in reversed(parts(text)))
-    return {term: word for word in words for term in terms(word)}
-
-
-def _words(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
-    """Return each term with the fields that contain it, ordered by its contribution."""
+    # A term is the stem of several words: show one as it occurs in the tool.
+    words = (word for text in reversed(hit.document.texts()) for word in reversed(parts(text)))
+    written = {term: word for word in words for term in terms(word)}
     by_term: dict[str, list[Reason]] = {}
-    for reason in reasons:
+    for reason in why.reasons:
         if reason.score >= _LEAST:
             by_term.setdefault(reason.term, []).append(reason)
     told = sorted(by_term.values(), key=lambda one: -sum(reason.score for reason in one))
     rest = f"; {len(told) - _TERMS} more" if len(told) > _TERMS else ""
-    return "; ".join(_term(one, written) for one in told[:_TERMS]) + rest
+    common = "; ".join(_term(one, written) for one in told[:_TERMS]) + rest
+    meaning = f"nearness {why.nearness:.2f}, which counts for at most {why.share:.2f} here"
+    rows = [
+        ("score", hit.score, _NAMED[hit.named]),
+        ("words", why.words, common or "no rare word in common"),
+        *([("meaning", why.meaning, meaning)] if why.nearness is not None else []),
+        *([("closer", why.closer, "second pass, word by word against the best rivals")] if why.closer else []),
+        *([("use", why.use, "called after a search like this one")] if why.use else []),
+    ]
+    lines: list[str] = []
+    for label, score, said in rows:
+        head = f"{_INDENT}{label:<{_LABEL}}{score:.2f}  "
+        lines += textwrap.wrap(head + said, width, subsequent_indent=" " * len(head), break_long_words=False)
+    return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
 def _term(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
     word, kin = written.get(reasons[0].term, reasons[0].term), "" if reasons[0].asked else " (similar)"
     gave = (f"{reason.field.value} {reason.score:.2f}".replace(" ", _UNBROKEN) for reason in reasons)
     return f"{word}{kin}: ".replace(" ", _UNBROKEN) + ", ".join(gave)
-
-
-def _meaning(why: Why) -> str:
-    return f"nearness {why.nearness:.2f}, which counts for at most {why.share:.2f} here"
 
 
 def why_json(shown: Iterable[Explained]) -> dict[str, Json]:
@@ -135,7 +123,18 @@ class _Found:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.forget:
-        return _forget(arguments)
+        if arguments.query:
+            raise InvalidArguments(
+                "--forget searches for nothing", suggestion="leave the query out: ullage find --forget"
+            )
+        uses, shapes = forget_learnt(read(arguments).settings)
+        if arguments.json:
+            emit_json({"forgotten": uses, "shapes_forgotten": shapes})
+        elif shapes:
+            emit(f"{how_many(uses, 'use')} and {how_many(shapes, 'shape')} of replies forgotten.")
+        else:
+            emit(f"{how_many(uses, 'use')} forgotten.")
+        return 0
     asked = _read_arguments(arguments)
 
     async def search(gateway: Gateway) -> _Found:
@@ -163,19 +162,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if found.said["tools"] or found.said["more"] else 1
 
 
-def _forget(arguments: argparse.Namespace) -> int:
-    if arguments.query:
-        raise InvalidArguments("--forget searches for nothing", suggestion="leave the query out: ullage find --forget")
-    uses, shapes = forget_learnt(read(arguments).settings)
-    if arguments.json:
-        emit_json({"forgotten": uses, "shapes_forgotten": shapes})
-    elif shapes:
-        emit(f"{how_many(uses, 'use')} and {how_many(shapes, 'shape')} of replies forgotten.")
-    else:
-        emit(f"{how_many(uses, 'use')} forgotten.")
-    return 0
-
-
 def _read_arguments(arguments: argparse.Namespace) -> dict[str, Json]:
     """Return the arguments of find_tool, and refuse those that it would refuse in words meant for a model."""
     asked: dict[str, Json] = {"tool_description": " ".join(arguments.query)}
@@ -199,7 +185,14 @@ def _print(found: _Found) -> None:
     for number, tool in enumerate(found.said["tools"]):
         if number:
             emit()
-        _print_tool(tool, is_writing=tool["name"] in found.writing)
+        call, _, _ = signature(Tool(name=tool["name"], input_schema=tool["inputSchema"])).partition(" — ")
+        call += " [write]" if tool["name"] in found.writing else ""
+        emit(bold(tool["name"]) + _wrap_line(call).removeprefix(tool["name"]))
+        said = " ".join(str(tool.get("description") or "").split())
+        if said:
+            emit(dim(textwrap.fill(said, page(), initial_indent="  ", subsequent_indent="  ")))
+        if tool.get("also"):
+            emit(dim(f"  also: {', '.join(tool['also'])}"))
         _print_why(tool["name"], found.why)
     if found.said["tools"] and found.said["more"]:
         emit()
@@ -227,18 +220,6 @@ def _figures(found: _Found) -> str:
     whole = f"{said} instead of {found.baseline:,} for all tools"
     saved = found.baseline - returned
     return f"{whole}: {100 * saved / found.baseline:.1f}% saved." if saved > 0 else f"{whole}."
-
-
-def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:
-    """Print a tool with its parameters in one line, which a person reads more easily than a schema; `--json` has the
-    schema."""
-    call, _, _ = signature(Tool(name=tool["name"], input_schema=tool["inputSchema"])).partition(" — ")
-    emit(bold(tool["name"]) + _wrap_line(call + (" [write]" if is_writing else "")).removeprefix(tool["name"]))
-    said = " ".join(str(tool.get("description") or "").split())
-    if said:
-        emit(dim(textwrap.fill(said, page(), initial_indent="  ", subsequent_indent="  ")))
-    if tool.get("also"):
-        emit(dim(f"  also: {', '.join(tool['also'])}"))
 
 
 def _wrap_line(line: str) -> str:

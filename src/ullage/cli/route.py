@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,11 @@ import httpx2
 
 from ullage.app import meter
 from ullage.app.build_delegate import build, policy_shown
-from ullage.config import Issue, Loaded, Settings, providers_on
+from ullage.config import Issue, Settings, providers_on
 from ullage.delegate import (
     Ask,
     Candidate,
     Case,
-    Evaluation,
     Policy,
     Recorded,
     Route,
@@ -56,22 +55,39 @@ def print_evaluation(settings: Settings, file: Path, *, as_json: bool) -> int:
     policy = policy_shown(settings, os.environ)
     found = evaluate(cases, lambda case: _chosen_names(case, policy))
     if found is None:
-        say(*_find_unjudged_cases(cases, policy))
+        taken = dict.fromkeys(names[0] for case in cases if (names := _chosen_names(case, policy)))
+        recorded = dict.fromkeys(model for case in cases for model in case.outcomes)
+        say(
+            f"ullage: none of {how_many(len(cases), 'case')} has an outcome for the model that the policy chooses",
+            f"  the policy chooses {', '.join(taken) or 'no model'}; the table has {', '.join(recorded) or 'no model'}",
+        )
         return 1
     if as_json:
-        emit_json(_json(found))
+        emit_json(
+            {
+                "policy": _standing(found.policy),
+                "singles": [_standing(one) for one in found.singles],
+                "random": _standing(found.chance),
+                "oracle": _standing(found.oracle),
+                "cases": found.cases,
+                "left_out": found.left_out,
+                "dominant": found.dominant,
+                "chosen": dict(found.chosen),
+                "verdict": found.verdict,
+            }
+        )
     else:
-        _print(found)
+        standings = [found.policy, *found.singles, found.chance, found.oracle]
+        titles, *lines = columns([("", "score", "cost"), *map(_evaluation_row, standings)], right=frozenset({1, 2}))
+        emit(dim(titles))
+        for line in lines:
+            emit(line)
+        emit()
+        emit(bold(found.verdict))
+        taken = ", ".join(f"{model} {times}" for model, times in found.chosen.items() if times)
+        left_out = f"; {found.left_out} left out" if found.left_out else ""
+        say(f"{how_many(found.cases, 'case')}{left_out}; the policy chose {taken}")
     return 0
-
-
-def _find_unjudged_cases(cases: Sequence[Case], policy: Policy) -> list[str]:
-    taken = dict.fromkeys(names[0] for case in cases if (names := _chosen_names(case, policy)))
-    recorded = dict.fromkeys(model for case in cases for model in case.outcomes)
-    return [
-        f"ullage: none of {how_many(len(cases), 'case')} has an outcome for the model that the policy chooses",
-        f"  the policy chooses {', '.join(taken) or 'no model'}; the table has {', '.join(recorded) or 'no model'}",
-    ]
 
 
 def _chosen_names(case: Case, policy: Policy) -> tuple[str, ...]:
@@ -101,17 +117,53 @@ def read_cases(text: str, name: str) -> list[Case]:
     Raises:
         InvalidArguments: A line is invalid; the error names the line.
     """
-    rows = _lines(text, name) if text.lstrip().startswith("{") else _records(text, name)
+    if text.lstrip().startswith("{"):
+        rows = _lines(text, name)
+    else:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        if not {"model", "score"} <= set(reader.fieldnames or ()):
+            raise InvalidArguments(
+                f"`{name}` has no columns `model` and `score`",
+                suggestion="write a heading: case,prompt,model,score,cost",
+                options=("case", *_ABOUT, "model", "score", "cost"),
+            )
+        rows = (
+            (
+                reader.line_num,
+                cast("Mapping[str, Any]", {key: value for key, value in row.items() if value not in ("", None)}),
+            )
+            for row in reader
+        )
     grouped: dict[str, dict[str, Any]] = {}
     for number, row in rows:
         try:
-            _add(grouped, row, str(number))
+            case = grouped.setdefault(str(row.get("case") or row.get("prompt") or number), {"outcomes": {}})
+            case |= {key: row[key] for key in _ABOUT if key in row}
+            outcomes: Mapping[str, Any] = row["outcomes"] if "outcomes" in row else {row["model"]: row}
+            for model, said in outcomes.items():
+                cost = said.get("cost")
+                case["outcomes"][str(model)] = Recorded(
+                    score=float(said["score"]), cost=None if cost is None else float(cost)
+                )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidArguments(
                 f"`{name}`, line {number}: no outcome can be read from it",
                 suggestion="each line needs a `model` and a `score`, or `outcomes`: see docs/delegate.md",
             ) from error
-    return [_case(one) for one in grouped.values()]
+    cases: list[Case] = []
+    for one in grouped.values():
+        tokens = one.get("prompt_tokens")
+        cases.append(
+            Case(
+                prompt=str(one.get("prompt", "")),
+                prompt_tokens=None if tokens is None else int(tokens),
+                language=one.get("language"),
+                domain=one.get("domain"),
+                tier=one.get("tier"),
+                outcomes=cast("dict[str, Recorded]", one["outcomes"]),
+            )
+        )
+    return cases
 
 
 def _lines(text: str, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -123,68 +175,8 @@ def _lines(text: str, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 raise InvalidArguments(f"`{name}`, line {number} is not JSON") from error
 
 
-def _records(text: str, name: str) -> Iterable[tuple[int, Mapping[str, Any]]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    if not {"model", "score"} <= set(reader.fieldnames or ()):
-        raise InvalidArguments(
-            f"`{name}` has no columns `model` and `score`",
-            suggestion="write a heading: case,prompt,model,score,cost",
-            options=("case", *_ABOUT, "model", "score", "cost"),
-        )
-    return ((reader.line_num, {key: value for key, value in row.items() if value not in ("", None)}) for row in reader)
-
-
-def _add(grouped: dict[str, dict[str, Any]], row: Mapping[str, Any], number: str) -> None:
-    """Add a row to its case, which is identified by `case`, else by `prompt`."""
-    case = grouped.setdefault(str(row.get("case") or row.get("prompt") or number), {"outcomes": {}})
-    case |= {key: row[key] for key in _ABOUT if key in row}
-    outcomes: Mapping[str, Any] = row["outcomes"] if "outcomes" in row else {row["model"]: row}
-    for model, said in outcomes.items():
-        cost = said.get("cost")
-        case["outcomes"][str(model)] = Recorded(score=float(said["score"]), cost=None if cost is None else float(cost))
-
-
-def _case(said: Mapping[str, Any]) -> Case:
-    tokens = said.get("prompt_tokens")
-    return Case(
-        prompt=str(said.get("prompt", "")),
-        prompt_tokens=None if tokens is None else int(tokens),
-        language=said.get("language"),
-        domain=said.get("domain"),
-        tier=said.get("tier"),
-        outcomes=cast("dict[str, Recorded]", said["outcomes"]),
-    )
-
-
-def _print(found: Evaluation) -> None:
-    standings = [found.policy, *found.singles, found.chance, found.oracle]
-    titles, *lines = columns([("", "score", "cost"), *map(_evaluation_row, standings)], right=frozenset({1, 2}))
-    emit(dim(titles))
-    for line in lines:
-        emit(line)
-    emit()
-    emit(bold(found.verdict))
-    taken = ", ".join(f"{model} {times}" for model, times in found.chosen.items() if times)
-    left_out = f"; {found.left_out} left out" if found.left_out else ""
-    say(f"{how_many(found.cases, 'case')}{left_out}; the policy chose {taken}")
-
-
 def _evaluation_row(one: Standing) -> tuple[str, str, str]:
     return one.name, f"{one.score:.3f}", "-" if one.cost is None else f"{one.cost:.6f}"
-
-
-def _json(found: Evaluation) -> dict[str, Json]:
-    return {
-        "policy": _standing(found.policy),
-        "singles": [_standing(one) for one in found.singles],
-        "random": _standing(found.chance),
-        "oracle": _standing(found.oracle),
-        "cases": found.cases,
-        "left_out": found.left_out,
-        "dominant": found.dominant,
-        "chosen": dict(found.chosen),
-        "verdict": found.verdict,
-    }
 
 
 def _standing(one: Standing) -> dict[str, Json]:
@@ -203,7 +195,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     match arguments.words:
         case ["lint"]:
-            return _lint(read(arguments), as_json=arguments.json)
+            loaded = read(arguments)
+            noted = [
+                issue
+                for issue in loaded.issues
+                if issue.severity == "note" and (issue.key or "").startswith("delegate.")
+            ]
+            found = [*noted, *_unknown_providers(loaded.settings)]
+            if arguments.json:
+                emit_json(
+                    [{"file": one.file, "line": one.line, "key": one.key, "message": one.message} for one in found]
+                )
+            else:
+                for issue in found:
+                    emit(issue.sentence())
+                verdict = how_many(len(found), "warning") if found else "the policy has no mistakes"
+                if loaded.settings.delegate.policy is None:
+                    verdict = "no policy is configured; the default policy has no mistakes"
+                say(verdict)
+            return 1 if found else 0
         case ["eval", file]:
             return print_evaluation(read(arguments).settings, Path(file), as_json=arguments.json)
         case [prompt]:
@@ -225,7 +235,22 @@ def _route(settings: Settings, ask: Ask, *, as_json: bool) -> int:
         )
         return 0
     header = ("", "alias", "model", "output", "temp", "window", "")
-    rows = [_row(number, one, present) for number, one in enumerate(route.candidates, 1)]
+    rows: list[tuple[str, ...]] = []
+    for number, one in enumerate(route.candidates, 1):
+        notes = [] if one.entry.id.startswith(f"{one.entry.provider}:") else [f"at {one.entry.provider}"]
+        notes += [] if one.entry.provider in present else ["no key"]
+        temperature = one.parameters.temperature
+        rows.append(
+            (
+                str(number),
+                one.alias or "-",
+                one.entry.id,
+                _number(one.parameters.max_output_tokens),
+                "-" if temperature is None else f"{temperature:g}",
+                _number(one.window),
+                ", ".join(notes),
+            )
+        )
     right = frozenset({0, 3, 4, 5})
     titles, *lines = fitted_columns([header, *rows], right=right) or columns([header, *rows], right=right)
     emit(dim(titles))
@@ -243,21 +268,6 @@ async def _plan(settings: Settings, ask: Ask) -> tuple[Route, int]:
     shown = replace(settings, delegate=replace(settings.delegate, policy=policy))
     async with httpx2.AsyncClient() as client:
         return await build(shown, os.environ, client=client).plan(ask)
-
-
-def _row(number: int, one: Candidate, present: tuple[str, ...]) -> tuple[str, ...]:
-    notes = [] if one.entry.id.startswith(f"{one.entry.provider}:") else [f"at {one.entry.provider}"]
-    notes += [] if one.entry.provider in present else ["no key"]
-    temperature = one.parameters.temperature
-    return (
-        str(number),
-        one.alias or "-",
-        one.entry.id,
-        _number(one.parameters.max_output_tokens),
-        "-" if temperature is None else f"{temperature:g}",
-        _number(one.window),
-        ", ".join(notes),
-    )
 
 
 def _number(value: int | None) -> str:
@@ -279,19 +289,6 @@ def _candidate_json(one: Candidate, present: tuple[str, ...]) -> dict[str, Json]
     }
 
 
-def _lint(loaded: Loaded, *, as_json: bool) -> int:
-    """Print problems of the policy; return 1 if there are any."""
-    noted = [issue for issue in loaded.issues if issue.severity == "note" and _is_of_policy(issue)]
-    found = [*noted, *_unknown_providers(loaded.settings)]
-    if as_json:
-        emit_json([{"file": one.file, "line": one.line, "key": one.key, "message": one.message} for one in found])
-    else:
-        for issue in found:
-            emit(issue.sentence())
-        say(_verdict(loaded, len(found)))
-    return 1 if found else 0
-
-
 def _unknown_providers(settings: Settings) -> Iterator[Issue]:
     policy, known = settings.delegate.policy, tuple(one.name for one in settings.providers)
     if policy is None:
@@ -307,13 +304,3 @@ def _unknown_providers(settings: Settings) -> Iterator[Issue]:
                 key=f"delegate.models.{identity}",
                 suggestion=f"write a table `[providers.{entry.provider}]`",
             )
-
-
-def _is_of_policy(issue: Issue) -> bool:
-    return (issue.key or "").startswith("delegate.")
-
-
-def _verdict(loaded: Loaded, warnings: int) -> str:
-    if loaded.settings.delegate.policy is None:
-        return "no policy is configured; the default policy has no mistakes"
-    return how_many(warnings, "warning") if warnings else "the policy has no mistakes"

@@ -30,8 +30,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         emit_json({"clients": [_client_json(one, behind) for one, behind in found]})
         return 0
-    for one, behind in found:
-        for line in _client_lines(one, behind):
+    for config, behind in found:
+        own = [one for one in config.active_servers if not is_ullage(one)]
+        state = dim("without Ullage") if behind is None else green("Ullage is installed")
+        lines = [
+            f"{bold(config.program.title)}  {state}; {how_many(len(own), 'server') if own else 'no servers'} of its own"
+        ]
+        if behind is not None:
+            lines += _wrap_names("behind Ullage", [plain(one.name) for one in behind] or ["nothing"])
+        for title, scopes in (("its own", ("user", "managed")), ("in this folder", ("local", "project"))):
+            some = [plain(one.name) + _state_of(one) for one in own if one.scope in scopes]
+            lines += _wrap_names(title, some) if some else []
+        lines += [f"  {yellow('warning')}  {line}" for line in doubled_lines([(config, behind)])]
+        lines += [f"  {yellow('problem')}  {short_path(one.file)}: {plain(one.message)}" for one in config.problems]
+        for line in lines:
             emit(line)
     if not found:
         emit("No program with MCP servers was found.")
@@ -67,22 +79,6 @@ def doubled_lines(found: Sequence[tuple[ClientConfig, Behind]]) -> list[str]:
                 f"{one.program.title} lists {', '.join(names)} beside Ullage, which serves {what} too: paid for twice "
                 f"in every request; run `ullage install {one.program.name}`"
             )
-    return lines
-
-
-def _client_lines(config: ClientConfig, behind: Behind) -> list[str]:
-    own = [one for one in config.active_servers if not is_ullage(one)]
-    state = dim("without Ullage") if behind is None else green("Ullage is installed")
-    lines = [
-        f"{bold(config.program.title)}  {state}; {how_many(len(own), 'server') if own else 'no servers'} of its own"
-    ]
-    if behind is not None:
-        lines += _wrap_names("behind Ullage", [plain(one.name) for one in behind] or ["nothing"])
-    for title, scopes in (("its own", ("user", "managed")), ("in this folder", ("local", "project"))):
-        some = [plain(one.name) + _state_of(one) for one in own if one.scope in scopes]
-        lines += _wrap_names(title, some) if some else []
-    lines += [f"  {yellow('warning')}  {line}" for line in doubled_lines([(config, behind)])]
-    lines += [f"  {yellow('problem')}  {short_path(one.file)}: {plain(one.message)}" for one in config.problems]
     return lines
 
 

@@ -11,10 +11,10 @@ import shlex
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from ullage.app.open_store import DefinitionReport, ServerDefinitions, audit_file, open_definitions, report_all
+from ullage.app.open_store import DefinitionReport, audit_file, open_definitions, report_all
 from ullage.app.scan_servers import is_file_approved
 from ullage.clients.configs import current_surroundings, read_clients
-from ullage.config import Approval, Approvals, PendingFile, Places, review
+from ullage.config import Approvals, PendingFile, Places, review
 from ullage.config.project_trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
@@ -52,7 +52,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.forget is not None:
-        return _forget(arguments)
+        approvals = Approvals(Places.of_user().trust)
+        path = identity_of(Path.cwd() / arguments.forget.expanduser())
+        if not approvals.forget(path):
+            raise UnknownResource(
+                f"`{path}` is not approved",
+                suggestion="`ullage trust` lists approved files",
+                options=tuple(str(one) for one in approvals.all()),
+            )
+        audit_file(examine_settings(arguments).settings.store, "revocation", str(path))
+        fill_start_cache(arguments)
+        if arguments.json:
+            emit_json({"forgotten": str(path)})
+        else:
+            emit(f"{plain(str(path))} is no longer approved. A running gateway stops what it started for it.")
+        return 0
     if arguments.target is None:
         if arguments.hash is not None:
             raise InvalidArguments("--hash goes with a path", suggestion="ullage trust PATH --hash SHA256")
@@ -93,7 +107,9 @@ def _accept(arguments: argparse.Namespace) -> int:
     status = 0
     if arguments.json:
         with open_definitions(loaded.settings, server) as definitions:
-            report = _report_of(definitions, arguments.tool)
+            report = DefinitionReport(
+                withheld=definitions.withheld(arguments.tool), new=() if arguments.tool else definitions.new()
+            )
             accepted = () if arguments.show else definitions.accept(report.withheld)
             emit_json({**report.to_json(), "accepted": [change.name for change in accepted]})
     else:
@@ -101,10 +117,6 @@ def _accept(arguments: argparse.Namespace) -> int:
     if not arguments.show:
         fill_start_cache(arguments)
     return status
-
-
-def _report_of(definitions: ServerDefinitions, tool: str | None) -> DefinitionReport:
-    return DefinitionReport(withheld=definitions.withheld(tool), new=() if tool else definitions.new())
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -116,7 +128,10 @@ def _list(arguments: argparse.Namespace) -> int:
         emit_json(
             {
                 "pending": [_pending_json(one) for one in pending],
-                "approved": [_approved_json(path, approvals[0]) for path, approvals in approved.items()],
+                "approved": [
+                    {"path": str(path), "sha256": approvals[0].digest, "approved": approvals[0].approved}
+                    for path, approvals in approved.items()
+                ],
                 "definitions": {name: report.to_json() for name, report in reports.items()},
             }
         )
@@ -187,24 +202,6 @@ def _approve(arguments: argparse.Namespace, path: Path) -> int:
     return 0
 
 
-def _forget(arguments: argparse.Namespace) -> int:
-    approvals = Approvals(Places.of_user().trust)
-    path = identity_of(Path.cwd() / arguments.forget.expanduser())
-    if not approvals.forget(path):
-        raise UnknownResource(
-            f"`{path}` is not approved",
-            suggestion="`ullage trust` lists approved files",
-            options=tuple(str(one) for one in approvals.all()),
-        )
-    audit_file(examine_settings(arguments).settings.store, "revocation", str(path))
-    fill_start_cache(arguments)
-    if arguments.json:
-        emit_json({"forgotten": str(path)})
-    else:
-        emit(f"{plain(str(path))} is no longer approved. A running gateway stops what it started for it.")
-    return 0
-
-
 def _pending_json(one: PendingFile) -> dict[str, Json]:
     return {
         "path": str(one.path),
@@ -214,7 +211,3 @@ def _pending_json(one: PendingFile) -> dict[str, Json]:
         "approved_before": None if one.before is None else one.before.approved,
         "effects_before": None if one.before is None else list(one.before.effects),
     }
-
-
-def _approved_json(path: Path, approval: Approval) -> dict[str, Json]:
-    return {"path": str(path), "sha256": approval.digest, "approved": approval.approved}

@@ -60,7 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.by == "block":
             blocks = five_hour_blocks(usage.database, since=since, until=until, zone=zone)
             if arguments.csv:
-                _print_blocks_csv(blocks, zone)
+                writer = csv.writer(sys.stdout, lineterminator="\n")
+                names = "start end client calls input cache_read cache_write output reasoning dollars"
+                writer.writerow(names.split())
+                for one in blocks:
+                    spent, span = one.spent, [moment.astimezone(zone).isoformat() for moment in (one.start, one.end)]
+                    fresh = spent.input - spent.cache_read - spent.cache_write
+                    figures = [spent.calls, fresh, spent.cache_read, spent.cache_write, spent.output, spent.reasoning]
+                    writer.writerow([*span, _safe_cell(one.client), *figures, spent.dollars])
             else:
                 _print_blocks(blocks, zone, as_json=arguments.json)
             return 0
@@ -71,7 +78,18 @@ def run(arguments: argparse.Namespace) -> int:
         said = report_json(report, [one.to_json() for one in advice])
         emit_json({**said, "unusedTools": [one.to_json() for one in unused]})
     elif arguments.csv:
-        _print_csv(report)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        header = [
+            report.by, "calls", "input", "cache_read", "cache_write", "output", "reasoning", "dollars", "saved_tokens",
+            "saved_dollars", "tool_uses", "tool_errors", "result_tokens",
+        ]  # fmt: skip
+        writer.writerow(header)
+        for line in report.lines:
+            spent, saved = line.spent, line.saved
+            fresh = spent.input - spent.cache_read - spent.cache_write
+            of_calls = [spent.calls, fresh, spent.cache_read, spent.cache_write, spent.output, spent.reasoning]
+            of_use = [saved.net, saved.dollars, line.uses, line.errors, line.result_tokens]
+            writer.writerow([_safe_cell(line.key), *of_calls, spent.dollars, *of_use])
     else:
         _print_report(report, advice, unused if report.by in ("server", "tool") else [])
     return 0
@@ -147,7 +165,11 @@ def _print_report(report: Report, advice: Sequence[Advice], unused: Sequence[Unu
         emit(dim("Try `ullage usage --by month`; `ullage status` shows where Ullage is installed."))
         return
     span = _span(report)
-    emit(f"{bold('Spent')} {money(total.spent.dollars)}   {bold('Saved')} {_saved_words(total)}   {dim(span)}")
+    worth = "" if total.saved.dollars is None else f" ({money(total.saved.dollars)})"
+    saved = f"{short(total.saved.net)} tokens{worth}"
+    if not total.requests and not total.saved.net:
+        saved = "nothing yet" + dim(" (Ullage served no client)")
+    emit(f"{bold('Spent')} {money(total.spent.dollars)}   {bold('Saved')} {saved}   {dim(span)}")
     emit()
     for line in _table(report):
         emit(line)
@@ -185,14 +207,6 @@ def _print_unused(unused: Sequence[UnusedTools]) -> None:
             emit(f"  {line}")
 
 
-def _saved_words(total: Line) -> str:
-    saved = total.saved
-    if not total.requests and not saved.net:
-        return "nothing yet" + dim(" (Ullage served no client)")
-    worth = "" if saved.dollars is None else f" ({money(saved.dollars)})"
-    return f"{short(saved.net)} tokens{worth}"
-
-
 def _notes(total: Line) -> Iterator[str]:
     spent, saved = total.spent, total.saved
     if spent.missed:
@@ -227,7 +241,26 @@ def _table(report: Report) -> list[str]:
     else:
         header = (by, *(("models",) if wide else ()), "calls", "input", "output", "cache read", "written", "cost")
         every = [*((line, _label(line, by)) for line in lines), (report.total, "total")]
-        rows = [_row(line, label, wide=wide) for line, label in every]
+        rows: list[tuple[str, ...]] = []
+        for line, label in every:
+            spent = line.spent
+            models = sorted(line.models, key=lambda name: -(line.models[name].dollars or 0))
+            named = ", ".join(
+                name.removeprefix("claude-").removesuffix("-latest").split("-20")[0] for name in models[:2]
+            ) + (f" +{len(models) - 2}" if len(models) > 2 else "")
+            fresh = spent.input - spent.cache_read - spent.cache_write
+            rows.append(
+                (
+                    label,
+                    *((plain(named)[:34],) if wide else ()),
+                    f"{spent.calls:,}",
+                    short(fresh),
+                    short(spent.output),
+                    short(spent.cache_read),
+                    short(spent.cache_write),
+                    money(spent.dollars) if spent.calls else "",
+                )
+            )
         if has_savings:
             header = (*header, "saved")
             rows = [(*row, short(line.saved.net)) for row, (line, _) in zip(rows, every, strict=True)]
@@ -265,27 +298,6 @@ def _label(line: Line, by: Group) -> str:
     return name if len(name) <= 36 else name[:35] + "…"
 
 
-def _row(line: Line, label: str, *, wide: bool) -> tuple[str, ...]:
-    spent = line.spent
-    models = sorted(line.models, key=lambda name: -(line.models[name].dollars or 0))
-    named = ", ".join(_model(name) for name in models[:2]) + (f" +{len(models) - 2}" if len(models) > 2 else "")
-    fresh = spent.input - spent.cache_read - spent.cache_write
-    return (
-        label,
-        *((plain(named)[:34],) if wide else ()),
-        f"{spent.calls:,}",
-        short(fresh),
-        short(spent.output),
-        short(spent.cache_read),
-        short(spent.cache_write),
-        money(spent.dollars) if spent.calls else "",
-    )
-
-
-def _model(name: str) -> str:
-    return name.removeprefix("claude-").removesuffix("-latest").split("-20")[0]
-
-
 def _use_row(line: Line, label: str) -> tuple[str, ...]:
     return (
         label,
@@ -309,36 +321,9 @@ def report_json(report: Report, advice: Sequence[Json]) -> dict[str, Json]:
     }
 
 
-def _print_csv(report: Report) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    header = [
-        report.by, "calls", "input", "cache_read", "cache_write", "output", "reasoning", "dollars", "saved_tokens",
-        "saved_dollars", "tool_uses", "tool_errors", "result_tokens",
-    ]  # fmt: skip
-    writer.writerow(header)
-    for line in report.lines:
-        spent, saved = line.spent, line.saved
-        fresh = spent.input - spent.cache_read - spent.cache_write
-        of_calls = [spent.calls, fresh, spent.cache_read, spent.cache_write, spent.output, spent.reasoning]
-        of_use = [saved.net, saved.dollars, line.uses, line.errors, line.result_tokens]
-        writer.writerow([_safe_cell(line.key), *of_calls, spent.dollars, *of_use])
-
-
 def _safe_cell(text: str) -> str:
     """Keep a text from being read as a formula by a spreadsheet, because names come from others."""
     return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
-
-
-def _print_blocks_csv(found: Sequence[Block], zone: tzinfo) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(
-        ["start", "end", "client", "calls", "input", "cache_read", "cache_write", "output", "reasoning", "dollars"]
-    )
-    for one in found:
-        spent, span = one.spent, [moment.astimezone(zone).isoformat() for moment in (one.start, one.end)]
-        fresh = spent.input - spent.cache_read - spent.cache_write
-        figures = [spent.calls, fresh, spent.cache_read, spent.cache_write, spent.output, spent.reasoning]
-        writer.writerow([*span, _safe_cell(one.client), *figures, spent.dollars])
 
 
 def _print_blocks(found: Sequence[Block], zone: tzinfo, *, as_json: bool) -> None:
