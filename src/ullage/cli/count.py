@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     now = datetime.now(UTC)
     prices = [None if match.card.provider == "none" else price_of(match, when=now) for match in matches]
     if arguments.json:
-        as_json = {
+        as_json: dict[str, Json] = {
             "models": [
                 {
                     "model": name,

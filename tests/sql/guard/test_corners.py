@@ -38,8 +38,8 @@ ALLOWED: list[tuple[Dialect, str]] = [
 ]
 
 REFUSED: list[tuple[Dialect, str, str]] = [
-    ("postgres", "EXPLAIN (NONSENSE) SELECT 1", "is no option"),
-    ("postgres", "EXPLAIN (ANALYZE", "is no option"),
+    ("postgres", "EXPLAIN (NONSENSE) SELECT 1", "is not an option"),
+    ("postgres", "EXPLAIN (ANALYZE", "is not an option"),
     ("postgres", "EXPLAIN", "does not begin a query"),
     ("postgres", "SHOW", "no name of a table"),
     ("postgres", "SHOW 'x'", "no name of a table"),

@@ -310,8 +310,8 @@ def _elements(node: exp.Expr) -> float:
         bounds = []
     else:
         # The series may be qualified with a schema, or called as a method of its start.
-        is_method = isinstance(node.parent, exp.Dot) and _constant(node.parent.this) is not None
-        given = [*([node.parent.this] if is_method else []), *node.expressions]
+        start = node.parent.this if isinstance(node.parent, exp.Dot) else None
+        given = [*([] if _constant(start) is None else [start]), *node.expressions]
         bounds = [None, *given] if len(given) == 1 else given
     start, end, step = (_constant(one) for one in (*bounds, None, None, None)[:3])
     return 1 if end is None else abs(end - (start or 0)) / max(abs(step or 1), 1)
