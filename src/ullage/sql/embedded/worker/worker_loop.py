@@ -55,7 +55,7 @@ def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Cal
         if hello["kind"] == "sqlite":
             from .sqlite_worker import sqlite_file
 
-            database = sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"], within=hello["within"])
+            database = sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"], within=hello.get("within"))
         elif hello["kind"] == "table":
             from .sqlite_worker import SqliteTable
 
@@ -67,7 +67,7 @@ def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Cal
                 from .duckdb_worker import duckdb_file
             except ModuleNotFoundError as error:
                 raise Failure("source", 'DuckDB is not installed: pip install "ullage[duckdb]"') from error
-            database = duckdb_file(hello["path"], memory=hello["memory"], within=hello["within"])
+            database = duckdb_file(hello["path"], memory=hello["memory"], within=hello.get("within"))
     except Failure as failure:
         pipe.send(_encode_failure(failure))
         return
