@@ -70,7 +70,7 @@ def test_the_mark_of_a_missing_end_of_line_is_no_line():
             "is made anew, and is there already",
         ),
         ("diff --git a/a.txt b/b.txt\nrename from a.txt\nrename to b.txt\n", "`b.txt` is made anew"),
-        (patch("@@ -1,1 +1,1 @@\n-one\n+1\n", new="../c.txt"), "`../c.txt` lies outside"),
+        (patch("@@ -1,1 +1,1 @@\n-one\n+1\n", new="../c.txt"), "`../c.txt` is outside"),
         ("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-one\n", "leaves lines of it"),
     ],
 )
@@ -128,6 +128,84 @@ def test_what_is_handed_on_is_applied_by_git_whatever_slipped(slip: str, tmp_pat
     subprocess.run(["git", "apply", "-"], input=said.encode(), cwd=tmp_path, check=True, env=alone)
     there = {str(one.relative_to(tmp_path)): one.read_bytes().decode() for one in tmp_path.rglob("*") if one.is_file()}
     assert there == {path: text for path, text in {**files, **result(text, files)}.items() if text is not None}
+
+
+WINDOWS = "one\r\ntwo\r\nthree\r\nfour\r\nfive"
+QUOTED = 'diff --git "a/caf\\303\\251.txt" "b/caf\\303\\251.txt"\n'
+ODD = 'a b/c \\ "d".txt'
+WRITTEN = {
+    "no carriage returns": (
+        {"a.txt": WINDOWS},
+        patch("@@ -1,5 +1,6 @@\n one\n-two\n+2\n+and\n three\n four\n-five\n+5\n"),
+        {"a.txt": "one\r\n2\r\nand\r\nthree\r\nfour\r\n5\r\n"},
+    ),
+    "a line after one without an end": (
+        {"a.txt": "one\r\ntwo"},
+        patch("@@ -2 +2,2 @@\n two\n+three\n\\ No newline at end of file\n"),
+        {"a.txt": "one\r\ntwo\r\nthree"},
+    ),
+    "both kinds of endings": (
+        {"a.txt": "one\r\ntwo\nthree\r\n"},
+        patch("@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"),
+        {"a.txt": "one\r\n2\nthree\r\n"},
+    ),
+    "endings that are to change": (
+        {"a.txt": "one\r\ntwo\r\n"},
+        patch("@@ -1,2 +1,2 @@\n-one\r\n+one\n two\r\n"),
+        {"a.txt": "one\ntwo\r\n"},
+    ),
+    "a byte order mark": (
+        {"a.txt": "\ufeffone\r\ntwo\r\n"},
+        patch("@@ -1,2 +1,2 @@\n-one\n+1\n two\n"),
+        {"a.txt": "\ufeff1\r\ntwo\r\n"},
+    ),
+    "no header": (
+        {"a.txt": FILE, "b.txt": "-- one\n"},
+        (
+            "```diff\n--- a/a.txt\t2026-01-01\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"
+            "--- b.txt\n+++ b.txt\n@@ -1 +1 @@\n--- one\n+++ 1\n```"
+        ),
+        {"a.txt": FILE.replace("one", "1"), "b.txt": "++ 1\n"},
+    ),
+    "an empty file is made, another removed": (
+        {"e": ""},
+        (
+            "diff --git a/n b/n\nnew file mode 100644\nindex 0000000..e69de29\n"
+            "diff --git a/e b/e\ndeleted file mode 100644\nindex e69de29..0000000\n"
+        ),
+        {"n": ""},
+    ),
+    "quoted names": (
+        {"café.txt": "one\n"},
+        QUOTED + '--- "a/caf\\303\\251.txt"\n+++ "b/caf\\303\\251.txt"\n@@ -1 +1 @@\n-one\n+1\n',
+        {"café.txt": "1\n"},
+    ),
+    "names that need quotes": (
+        {ODD: "one\n"},
+        f"diff --git a/{ODD} b/{ODD}\n--- a/{ODD}\t\n+++ b/{ODD}\t\n@@ -1 +1 @@\n-one\n+1\n",
+        {ODD: "1\n"},
+    ),
+    "a copy": (
+        {"a.txt": FILE},
+        "diff --git a/a.txt b/c.txt\nsimilarity index 100%\ncopy from a.txt\ncopy to c.txt\n",
+        {"a.txt": FILE, "c.txt": FILE},
+    ),
+}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git says what applies")
+@pytest.mark.parametrize("way", WRITTEN)
+def test_patches_are_read_in_every_way_that_they_are_written(way: str, tmp_path: Path):
+    files, text, expected = WRITTEN[way]
+    for path, content in files.items():
+        place = tmp_path / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(content, encoding="utf-8", newline="")
+    said = patch_of(files, read_patch(text))
+    alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+    subprocess.run(["git", "apply", "-"], input=said.encode(), cwd=tmp_path, check=True, env=alone)
+    there = {str(one.relative_to(tmp_path)): one.read_bytes().decode() for one in tmp_path.rglob("*") if one.is_file()}
+    assert there == expected
 
 
 def test_a_patch_that_changes_nothing_is_none():

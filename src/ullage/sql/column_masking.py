@@ -294,7 +294,7 @@ class Lineage:
         named = _list(node, "indexed")
         self.read.update(map(id, named))
         hinted = [*named, *(one for hint in _list(node, "hints") for one in _list(hint, "expressions"))]
-        if hinted and not (not node.db and fold(node.name) in ctes):
+        if isinstance(node, exp.Table) and (node.db or fold(node.name) not in ctes):
             for one in hinted:
                 self.refuse(self.tables.index(node.name, node.db, one.name), node, f"the index `{one.name}`")
 
