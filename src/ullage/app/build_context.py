@@ -17,7 +17,6 @@ from ullage import ledger as ledgers
 from ullage.context import Context as Unbound
 from ullage.context import (
     ContextUsage,
-    Options,
     OptionsGiven,
     Prepared,
     Session,
@@ -134,7 +133,14 @@ class Context(Unbound):
         """
         written = None if format is None else format_of(format)
         given = read_options(options)
-        opened = _open(session, written, model, given) if isinstance(session, str | Path) else session
+        if isinstance(session, str | Path):
+            # A new session records its initial context window, where that is known.
+            window = meter().models.window(model, given.context_window)
+            opened = Session.open(
+                session, format=written, model=model, window=window.tokens if window.resolved else None
+            )
+        else:
+            opened = session
         recorder = open_ledger(ledger)
         if caller is None and (recorder is not None or isinstance(summarizer, str)):
             # Imported late: it takes time, and only records need the name.
@@ -166,12 +172,6 @@ def _summarizer_for_name(given: SummarizerGiven, caller: Caller | None) -> Summa
     from .build_delegate import NamedSummarizer
 
     return NamedSummarizer(given, caller or ANONYMOUS)
-
-
-def _open(path: str | Path, written: Format | None, model: str, options: Options) -> Session:
-    """Open the session at a path. A new session records its initial context window, where that is known."""
-    window = meter().models.window(model, options.context_window)
-    return Session.open(path, format=written, model=model, window=window.tokens if window.resolved else None)
 
 
 def get_context_usage(

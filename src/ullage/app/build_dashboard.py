@@ -24,7 +24,7 @@ from ullage.clients import read_conversations
 from ullage.clients.call_logs import find_logs
 from ullage.config import Places, approve_command, review
 from ullage.errors import InvalidArguments, UllageError, Unavailable
-from ullage.gateway import Entry, Missing, View, difference_lines, tool_of
+from ullage.gateway import Entry, View, difference_lines, tool_of
 from ullage.gateway.poison import find_flags, flag_line
 from ullage.models import Price, price_of
 from ullage.processes import user_name
@@ -37,7 +37,7 @@ from ullage.web import (
     SignIns,
     UsageFigures,
 )
-from ullage.wire import Address, Health, Tokens
+from ullage.wire import Address, Tokens
 from ullage.wire.serve.http_auth import bracketed
 
 from .build_gateway import Gateway, tokens_of
@@ -219,7 +219,17 @@ class _Facts:
                 "protocol": None if one is None else one.protocol,
             }
             if is_operator:
-                said |= _troubles(one, absent)
+                found: dict[str, Json] = {
+                    "calls": 0 if one is None else one.calls,
+                    "openCalls": 0 if one is None else one.open_calls,
+                    "failures": 0 if one is None else one.failures,
+                    "startSeconds": None if one is None else one.start_seconds,
+                    "error": None if one is None else one.last_error,
+                    "suggestion": None if one is None else one.suggestion,
+                }
+                if found["error"] is None and absent is not None:
+                    found |= {"error": absent.reason, "suggestion": absent.command or None}
+                said |= found
             servers.append(said)
         found: dict[str, Json] = {
             "version": __version__,
@@ -246,21 +256,6 @@ class _Facts:
             calls = [(one.calls, one.open_calls, one.failures) for one in self.gateway.health()]
             said += f"{calls}{[str(one.path) for one in self.gateway.loaded.pending]}"
         return said
-
-
-def _troubles(one: Health | None, absent: Missing | None) -> dict[str, Json]:
-    """Return what only the operator sees of a server: calls of all principals, and errors, which may name files."""
-    found: dict[str, Json] = {
-        "calls": 0 if one is None else one.calls,
-        "openCalls": 0 if one is None else one.open_calls,
-        "failures": 0 if one is None else one.failures,
-        "startSeconds": None if one is None else one.start_seconds,
-        "error": None if one is None else one.last_error,
-        "suggestion": None if one is None else one.suggestion,
-    }
-    if found["error"] is None and absent is not None:
-        found |= {"error": absent.reason, "suggestion": absent.command or None}
-    return found
 
 
 def _withheld(report: Mapping[str, Json]) -> list[dict[str, Json]]:

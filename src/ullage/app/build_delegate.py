@@ -169,21 +169,18 @@ class Ledgering:
             failed = {(one.provider, one.model): one for one in happening.attempts if not one.success}
             failed.pop((answered.provider, answered.model), None)
             for attempt in failed.values():
-                self.recorder.audit(_fallback(happening, attempt, answered))
-
-
-def _fallback(happening: Happening, failed: Attempt, answered: Attempt) -> AuditEvent:
-    caller, status = happening.caller, "" if failed.status is None else f" (HTTP {failed.status})"
-    return AuditEvent(
-        time=happening.time,
-        kind="fallback",
-        principal=caller.principal,
-        session=caller.session,
-        client=caller.client,
-        server=failed.provider,
-        subject=failed.model,
-        reason=f"{failed.kind}{status}; answered by {answered.provider}:{answered.model}",
-    )
+                caller, status = happening.caller, "" if attempt.status is None else f" (HTTP {attempt.status})"
+                fallback = AuditEvent(
+                    time=happening.time,
+                    kind="fallback",
+                    principal=caller.principal,
+                    session=caller.session,
+                    client=caller.client,
+                    server=attempt.provider,
+                    subject=attempt.model,
+                    reason=f"{attempt.kind}{status}; answered by {answered.provider}:{answered.model}",
+                )
+                self.recorder.audit(fallback)
 
 
 def _ledgering_entry(happening: Happening, attempt: Attempt) -> Entry:
@@ -383,13 +380,6 @@ def _alert(alert: Alert) -> None:
     _log.warning("%s", alert.message)
 
 
-def _settings_of_folder(environment: Mapping[str, str]) -> Settings:
-    loaded = load(Flags(), environment, Path.cwd())
-    for issue in loaded.pending_issues:
-        _log.warning("%s", issue.sentence())
-    return loaded.settings
-
-
 @asynccontextmanager
 async def open_delegate(
     settings: Settings | None = None, *, environment: Mapping[str, str] = os.environ
@@ -410,7 +400,13 @@ async def open_delegate_and_ledger(
     settings: Settings | None = None, *, environment: Mapping[str, str] = os.environ
 ) -> AsyncGenerator[tuple[Delegate, Recorder]]:
     """Open a delegate like `open_delegate`, with the ledger that its model calls are recorded in."""
-    chosen = _settings_of_folder(environment) if settings is None else settings
+    if settings is None:
+        loaded = load(Flags(), environment, Path.cwd())
+        for issue in loaded.pending_issues:
+            _log.warning("%s", issue.sentence())
+        chosen = loaded.settings
+    else:
+        chosen = settings
     # Operator log lines are opt-in. Without any handler Python would write them to standard
     # error.
     log = logging.getLogger("ullage.delegate")
@@ -442,22 +438,20 @@ def with_model(delegate: Delegate, model: str) -> tuple[Delegate, ModelEntry]:
     found = named or next((one for one in policy.models.values() if one.model == model), None)
     if found is not None:
         return delegate, found
-    entry = _entry_of(delegate, model)
-    return replace(delegate, policy=replace(policy, models={**policy.models, entry.id: entry})), entry
-
-
-def _entry_of(delegate: Delegate, model: str) -> ModelEntry:
     provider, joint, name = model.partition(":")
     if joint and provider in delegate.providers:
-        return ModelEntry(id=model, provider=provider, model=name)
-    match = delegate.models.get(model)
-    if match is not None and match.card.provider in delegate.providers:
-        return ModelEntry(id=f"{match.card.provider}:{model}", provider=match.card.provider, model=model)
-    raise InvalidArguments(
-        f"nobody can be asked for `{model}`",
-        suggestion="name the provider too, as in `openai:gpt-4o`, and set its key",
-        options=(*delegate.policy.aliases, *delegate.providers),
-    )
+        entry = ModelEntry(id=model, provider=provider, model=name)
+    else:
+        match = delegate.models.get(model)
+        if match is not None and match.card.provider in delegate.providers:
+            entry = ModelEntry(id=f"{match.card.provider}:{model}", provider=match.card.provider, model=model)
+        else:
+            raise InvalidArguments(
+                f"nobody can be asked for `{model}`",
+                suggestion="name the provider too, as in `openai:gpt-4o`, and set its key",
+                options=(*delegate.policy.aliases, *delegate.providers),
+            )
+    return replace(delegate, policy=replace(policy, models={**policy.models, entry.id: entry})), entry
 
 
 @dataclass(frozen=True, slots=True)

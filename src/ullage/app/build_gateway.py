@@ -144,26 +144,21 @@ async def follow(loaded: Loaded, again: Callable[[Loaded], Loaded], adopt: Calla
         except Exception:  # noqa: BLE001 - the gateway continues to serve with the settings before
             _log.exception("the settings were changed and not taken over")
             continue
-        _report(loaded, change.loaded)
+        after = change.loaded
+        # A file that is merely waiting for approval now has changed nothing.
+        if replace(loaded.settings, pending_files=()) == replace(after.settings, pending_files=()):
+            fresh = [issue for issue in after.pending_issues if issue not in loaded.pending_issues]
+            for issue in fresh:
+                _log.warning("%s", issue.sentence())
+        else:
+            late = until_restart(loaded.settings, after.settings)
+            fresh = tuple(issue for issue in after.issues if issue.severity == "problem" and issue not in loaded.issues)
+            parts = [f"from the next start on: {', '.join(late)}"] if late else []
+            _log.warning(
+                "the settings were changed and taken over%s",
+                "".join(f"; {part}" for part in (*parts, _sentences(fresh)) if part),
+            )
         loaded = change.loaded
-
-
-def _report(before: Loaded, after: Loaded) -> None:
-    """Log the result of a change. A file that is merely waiting for approval now has changed nothing."""
-    if replace(before.settings, pending_files=()) == replace(after.settings, pending_files=()):
-        fresh = [issue for issue in after.pending_issues if issue not in before.pending_issues]
-        for issue in fresh:
-            _log.warning("%s", issue.sentence())
-        return
-    _log.warning("the settings were changed and taken over%s", _reservations(before, after))
-
-
-def _reservations(before: Loaded, after: Loaded) -> str:
-    """Return the parts of a change that may not be in force as intended, as the rest of a sentence."""
-    late = until_restart(before.settings, after.settings)
-    fresh = tuple(issue for issue in after.issues if issue.severity == "problem" and issue not in before.issues)
-    parts = [f"from the next start on: {', '.join(late)}"] if late else []
-    return "".join(f"; {part}" for part in (*parts, _sentences(fresh)) if part)
 
 
 def _sentences(issues: tuple[Issue, ...]) -> str:

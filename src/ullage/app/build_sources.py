@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from ullage.delegate import DelegateSource, Files
     from ullage.retrieve import RetrieveSource
-    from ullage.sql import Dialect, Question, SqlSource
+    from ullage.sql import Dialect, SqlSource
     from ullage.sql.embedded import TableWorker
     from ullage.sql.guard import Statement
     from ullage.table import Row
@@ -124,7 +124,14 @@ class LateDatabase(ToolSource):
     async def warnings(self) -> tuple[str, ...]:
         """Return warnings for the user about this database; raises where it cannot be queried."""
         source = await self._open_source()
-        await source.engine.ask(_simplest(source.engine.dialect, self.settings.limits.seconds))
+        from ullage.sql import Question
+
+        simplest = Question(
+            sql="SELECT 1 FROM dual" if source.engine.dialect == "oracle" else "SELECT 1",
+            rows=1,
+            seconds=self.settings.limits.seconds,
+        )
+        await source.engine.ask(simplest)
         return await source.warnings()
 
     async def close(self) -> None:
@@ -143,13 +150,6 @@ class LateDatabase(ToolSource):
 
         engine = open_engine(self.settings, sample=self.sample)
         return SqlSource(settings=self.settings, engine=engine, weigh=self.weigh, is_cut_outside=True)
-
-
-def _simplest(dialect: "Dialect", seconds: float) -> "Question":
-    """Return a query that every reachable database of that dialect can answer."""
-    from ullage.sql import Question
-
-    return Question(sql="SELECT 1 FROM dual" if dialect == "oracle" else "SELECT 1", rows=1, seconds=seconds)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -254,23 +254,20 @@ def _source(
 
 
 def _database_member(late: LateDatabase, own: Rules, shared: "LateDatabase | SharedDatabases | None") -> Member:
+    from ullage.sql import LISTED_NAMES, ORIGINAL_NAMES
+
+    if shared is None:
+        rules = replace(own, hidden=("*",))
+    else:
+        rules = replace(own, pinned=(*own.pinned, *LISTED_NAMES), hidden=(*own.hidden, *ORIGINAL_NAMES))
     return Member(
         name=late.settings.name,
         source=late if shared is None else shared,
         prefix=late.settings.name if shared is None else "",
-        rules=_rules(own, is_default=shared is not None),
+        rules=rules,
         own=True,
         description=late.settings.description,
     )
-
-
-def _rules(own: Rules, *, is_default: bool) -> Rules:
-    """Return the user's rules for own tools; tool names of the predecessor can be called but are never listed."""
-    from ullage.sql import LISTED_NAMES, ORIGINAL_NAMES
-
-    if not is_default:
-        return replace(own, hidden=("*",))
-    return replace(own, pinned=(*own.pinned, *LISTED_NAMES), hidden=(*own.hidden, *ORIGINAL_NAMES))
 
 
 async def look_at(late: LateDatabase) -> None:
@@ -516,22 +513,6 @@ class Passages(Protocol):
         ...
 
 
-class _Shape(Protocol):
-    """Position and size of a part of a stored result."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def first(self) -> int: ...
-
-    @property
-    def units(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handing:
     vault: Vault
@@ -562,7 +543,14 @@ class Handing:
             with suppress(UnknownHandle):
                 return await found.passages((handle,), caller, budget)
         opened = await self.vault.aside(lambda: self.vault.open(handle, caller.principal))
-        pages = [partial(self._page, handle, start, caller) for start in _starts(opened.shapes)]
+        follows = [
+            False,
+            *(one.kind == other.kind == "lines" and not other.label for one, other in pairwise(opened.shapes)),
+        ]
+        starts = [
+            shape.first for shape, is_more in zip(opened.shapes, follows, strict=False) if not is_more and shape.units
+        ]
+        pages = [partial(self._page, handle, start, caller) for start in starts]
         return await self._share_budget(pages, caller, budget)
 
     async def _page(self, handle: str, start: int, caller: Caller, budget: int) -> str:
@@ -573,12 +561,6 @@ class Handing:
         asked = Call(tool="read_result", arguments={"handle": handle, "offset": start}, caller=caller)
         reply = await reader.call(asked)
         return "\n".join(str(block["text"]) for block in reply.content if block.get("type") == "text")
-
-
-def _starts(shapes: Sequence[_Shape]) -> list[int]:
-    """Return the first unit of every part that is read by itself; consecutive parts of lines are read together."""
-    follows = [False, *(one.kind == other.kind == "lines" and not other.label for one, other in pairwise(shapes))]
-    return [shape.first for shape, is_more in zip(shapes, follows, strict=False) if not is_more and shape.units]
 
 
 DELEGATED = ("delegate.run", "delegate.diff", "delegate.tests", "delegate.consensus")

@@ -116,17 +116,13 @@ def count_request(body: Mapping[str, Any], model: str | None = None, format: "Fo
             "the body is nested too deeply to be read", suggestion="no provider takes it so; flatten it"
         ) from error
     except TypeError:
-        _must_be_json(body)
+        try:
+            dumps(body)
+        except TypeError as error:
+            raise UnreadableRequest(
+                f"the body is not JSON: {error}", suggestion="give what would be sent to the provider, bytes as base64"
+            ) from error
         raise
-
-
-def _must_be_json(body: Mapping[str, Any]) -> None:
-    try:
-        dumps(body)
-    except TypeError as error:
-        raise UnreadableRequest(
-            f"the body is not JSON: {error}", suggestion="give what would be sent to the provider, bytes as base64"
-        ) from error
 
 
 def _string(value: str, name: str) -> str:

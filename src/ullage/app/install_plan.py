@@ -28,7 +28,6 @@ from ullage.clients.configs import (
     Put,
     Remove,
     ServerEntry,
-    ToolRules,
     UndoFolder,
     current_surroundings,
     find_program,
@@ -150,7 +149,9 @@ def plan_install(  # noqa: PLR0913 - the last three select what is moved
         needs_sign_in: the program's names of servers that were found to require a sign-in.
     """
     program = config.program
-    file = _choose_file(config)
+    there = [one for one in config.files if one.scope == "user" and one.tables]
+    main = [one for one in there if one.is_main]
+    file = main[0] if main else next(one for one in config.candidates if one.scope == "user" and one.is_main)
     moved, staying = list[Moved](), list[Staying]()
     servers = dict(_table(own.get("servers")))
     unsigned = frozenset(needs_sign_in)
@@ -182,7 +183,9 @@ def plan_install(  # noqa: PLR0913 - the last three select what is moved
     present = next((one for one in config.servers if one.scope == "user" and is_ullage(one)), None)
     if present is not None:
         file = next(one for one in config.files if one.path == present.file)
-    entry_path = (*_servers_table(file), OWN_NAME) if present is None else present.path
+    entry_path = (
+        (*next(path for path in file.tables if path[0] != "projects"), OWN_NAME) if present is None else present.path
+    )
     file_edits = dict[str, list[Edit]]()
     for one in moved:
         file_edits.setdefault(one.entry.file, []).append(Remove(one.entry.path))
@@ -385,27 +388,21 @@ def server_table(entry: ServerEntry) -> dict[str, object]:
             table["inherit_env"] = list(entry.inherited)
     if entry.folder is not None:
         table["folders"] = [entry.folder]
-    said = {
-        "description": entry.description,
-        "start_timeout": entry.start_timeout,
-        "call_timeout": entry.call_timeout,
-        **_rules_table(entry.rules),
-    }
-    return {**table, **{key: value for key, value in said.items() if value}}
-
-
-def _rules_table(rules: ToolRules) -> dict[str, object]:
-    """Convert the rules to Ullage's patterns.
-
-    An exemption that `deny` matches is dropped, as Ullage's `allow` overrides `deny`.
-    """
+    rules = entry.rules
+    # An exemption that `deny` matches is dropped, as Ullage's `allow` overrides `deny`.
     deny, ask = [_pattern(one) for one in rules.deny], [_pattern(one) for one in rules.ask]
     exempt = [one for one in rules.exempt if ask and "*" not in one and not any(fnmatchcase(one, two) for two in deny)]
     found: dict[str, object] = {"allow": [_pattern(one) for one in exempt], "ask": ask, "deny": deny}
     if rules.only is not None:
         # An empty list means that no tool is wanted, which only `deny` can express.
         found |= {"only": [_pattern(one) for one in rules.only]} if rules.only else {"deny": ["*"], "allow": []}
-    return found
+    said = {
+        "description": entry.description,
+        "start_timeout": entry.start_timeout,
+        "call_timeout": entry.call_timeout,
+        **found,
+    }
+    return {**table, **{key: value for key, value in said.items() if value}}
 
 
 def _pattern(name: str) -> str:
@@ -467,19 +464,6 @@ def _without_timeouts(table: Mapping[str, object]) -> dict[str, object]:
 
 def _clean(name: str) -> str:
     return _BARE.sub("-", name).strip("-") or "server"
-
-
-def _choose_file(config: ClientConfig) -> ConfigFile:
-    """Return the user's file to which the program writes new servers: an existing one, or the first possible one."""
-    there = [one for one in config.files if one.scope == "user" and one.tables]
-    main = [one for one in there if one.is_main]
-    if main:
-        return main[0]
-    return next(one for one in config.candidates if one.scope == "user" and one.is_main)
-
-
-def _servers_table(file: ConfigFile) -> KeyPath:
-    return next(path for path in file.tables if path[0] != "projects")
 
 
 def _table(value: object) -> Mapping[str, object]:

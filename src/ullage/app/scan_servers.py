@@ -334,7 +334,9 @@ async def list_tools(
             except SignInNeeded:
                 outcome = Outcome(state="sign-in", reason="needs a sign-in")
             except UllageError as error:
-                outcome = Outcome(state="failed", reason=_without_name(error.message, name))
+                outcome = Outcome(
+                    state="failed", reason=re.sub(rf"^(?:server )?`{re.escape(name)}` ", "", error.message)
+                )
             except KeyError:
                 outcome = Outcome(state="failed", reason="its address is Ullage's own")
         found[name] = outcome
@@ -344,10 +346,6 @@ async def list_tools(
         for name in names:
             tasks.start_soon(one, name)
     return found
-
-
-def _without_name(message: str, server: str) -> str:
-    return re.sub(rf"^(?:server )?`{re.escape(server)}` ", "", message)
 
 
 async def read_known(loaded: Loaded, names: Iterable[str], environment: Mapping[str, str]) -> dict[str, KnownServer]:
@@ -431,7 +429,15 @@ def report_client(
         listed: KnownServer | None = None
         if place.name is not None:
             listed = known.get(place.name)
-            left_out = _why_left_out(plan, place.name)
+            if any(server.name == place.name for server in plan.loaded.settings.servers):
+                left_out = None
+            else:
+                said = (
+                    issue.message
+                    for issue in plan.loaded.issues
+                    if issue.server == place.name and issue.severity != "note"
+                )
+                left_out = re.sub(r"^server `[^`]*` is left out: ", "", next(said, "it cannot be used"))
             outcome = outcomes.get(place.name, Outcome(state="unknown" if listed is None else "counted"))
             outcome = outcome if left_out is None else Outcome(state="failed", reason=left_out)
         if listed is not None:
@@ -468,14 +474,6 @@ def report_client(
         now=now if everything else None,
         with_ullage=with_ullage if everything else None,
     )
-
-
-def _why_left_out(plan: ScanPlan, name: str) -> str | None:
-    """Return why the planned settings cannot use a server, such as a missing variable; None where they can."""
-    if any(server.name == name for server in plan.loaded.settings.servers):
-        return None
-    said = (issue.message for issue in plan.loaded.issues if issue.server == name and issue.severity != "note")
-    return re.sub(r"^server `[^`]*` is left out: ", "", next(said, "it cannot be used"))
 
 
 def _with_costs(

@@ -21,7 +21,7 @@ from ullage.clients.call_logs import LogFile, LoggedCall, State, find_logs, find
 from ullage.config import Flags, load
 from ullage.ledger import Group, Line, Report, Spent, read_entries, usage_report, used_tools
 from ullage.ledger.rows import CallRow, Party, Subject, add_calls, call_key, picodollars_of
-from ullage.models import Match, ModelTable, Price, cost_of, price_of
+from ullage.models import ModelTable, Price, cost_of, price_of
 from ullage.models import Usage as TokenUsage
 from ullage.processes import user_name
 from ullage.store import Connection, Database, upsert
@@ -115,21 +115,19 @@ class CallPrices:
         if match is None or price is None or price.input is None or price.output is None or price.currency != "USD":
             return None
         if model not in self._flat:
-            self._flat[model] = _flat_up_to(match, price, when)
+            longest = 0
+            for tokens in _PROBES:
+                usage = TokenUsage(input=tokens, output=1)
+                cost = cost_of(usage, match, when=when)
+                if cost is None or cost.total != price.cost(usage).total:
+                    self._flat[model] = longest
+                    break
+                longest = tokens
+            else:
+                self._flat[model] = sys.maxsize
         parts = (price.input, price.output, price.cache_read or price.input, price.cache_write or price.input)
         plain, output, read, write = (int(part.scaleb(12)) for part in parts)
         return plain, output, read, write
-
-
-def _flat_up_to(match: Match, price: Price, when: datetime) -> int:
-    longest = 0
-    for tokens in _PROBES:
-        usage = TokenUsage(input=tokens, output=1)
-        cost = cost_of(usage, match, when=when)
-        if cost is None or cost.total != price.cost(usage).total:
-            return longest
-        longest = tokens
-    return sys.maxsize
 
 
 def import_logs(
@@ -196,7 +194,22 @@ class _Importing:
         last: list[float] = state.get("last") or []
         before: str | None = state.get("before")
         for call in read_calls(file, state, self.roots):
-            row = self._row(file, call)
+            counted = call.input, call.output, call.cache_read, call.cache_write
+            project, model = _storable(call.project), _storable(call.model)
+            row = CallRow(
+                id=call_key(_storable(call.key), file.program, model, counted, call.time),
+                time=call.time,
+                party=Party(self.principal, _storable(call.session) or "", False, file.program, project),
+                subject=Subject("model", model=model),
+                source=_SOURCE_LOG,
+                input=call.input,
+                output=call.output,
+                cache_read=call.cache_read,
+                cache_write=call.cache_write,
+                reasoning=call.reasoning,
+                picodollars=self.prices.picodollars(call),
+                flags=_REPORTED,
+            )
             if call.key is None or call.key != before:
                 if last and not call.is_aside:
                     _note_miss(row, call, last, self.prices)
@@ -216,24 +229,6 @@ class _Importing:
                 "changed": file.changed,
                 "state": json.dumps(state),
             }
-        )
-
-    def _row(self, file: LogFile, call: LoggedCall) -> CallRow:
-        counted = call.input, call.output, call.cache_read, call.cache_write
-        project, model = _storable(call.project), _storable(call.model)
-        return CallRow(
-            id=call_key(_storable(call.key), file.program, model, counted, call.time),
-            time=call.time,
-            party=Party(self.principal, _storable(call.session) or "", False, file.program, project),
-            subject=Subject("model", model=model),
-            source=_SOURCE_LOG,
-            input=call.input,
-            output=call.output,
-            cache_read=call.cache_read,
-            cache_write=call.cache_write,
-            reasoning=call.reasoning,
-            picodollars=self.prices.picodollars(call),
-            flags=_REPORTED,
         )
 
     def write(self) -> None:

@@ -128,10 +128,11 @@ class Loose:
     def tools(self, key: str) -> tuple[str, ...] | None:
         """Return the readable tools on a list, as the server calls them; None if there is no list."""
         self.used.add(key)
-        value = self.raw.get(key)
+        value: object = self.raw.get(key)
         if value in (None, ""):
             return None
-        found, is_whole = readable(_without_blanks(value))
+        names = [item for item in cast("list[object]", value) if item != ""] if isinstance(value, list) else value
+        found, is_whole = readable(names)
         if not is_whole:
             self._misread(key, value)
         return tool_names(found, self.path[-1])
@@ -156,10 +157,6 @@ class Loose:
             for key in self.raw
             if key not in self.used
         )
-
-
-def _without_blanks(value: object) -> object:
-    return [item for item in cast("list[object]", value) if item != ""] if isinstance(value, list) else value
 
 
 Dialect = Callable[[Loose], Mapping[str, Any]]
@@ -376,7 +373,18 @@ def read_mcp_json(page: Page) -> Layer:
     client_file = ClientFile(parts_text(whole, page.projects), tuple(relevant_folders(whole)))
     # Nothing else is read, because nothing else is compared when the first answers come from the cache.
     document = relevant_parts(whole, page.projects)
-    tables = list(_tables(document, page.projects))
+    tables = list[tuple[tuple[str, ...], object]]()
+    places = [("projects", project, "mcpServers") for project in page.projects]
+    for path in (*places, ("mcpServers",), ("servers",), ("mcp", "servers"), _ZED):
+        found = at(document, path)
+        if found is not None:
+            tables.append((path, found))
+    # Other programs use a table of this name for settings that are not servers.
+    table = at(document, _OPENCODE)
+    entries = cast("_Object", table).items() if isinstance(table, dict) else ()
+    servers = {name: entry for name, entry in entries if at(entry, ("command",)) or at(entry, ("url",))}
+    if servers:
+        tables.append((_OPENCODE, servers))
     lists = Lists(document)
     permissions = permissions_of(lists, page.projects)
     if not tables and permissions is None:
@@ -384,7 +392,12 @@ def read_mcp_json(page: Page) -> Layer:
     found = read_tables(page, tables, _mcp_json_values)
     _hold_back(found, document)
     only, unwanted = _find_excluded_servers(lists, page.projects)
-    switched_off = list(_switch_off(page, found, only, unwanted))
+    switched_off = list[Issue]()
+    for name in sorted(found.servers):
+        called = found.called[name]
+        if not called.isdisjoint(unwanted) or (only is not None and called.isdisjoint(only)):
+            found.switch_off(name)
+            switched_off.append(page.issue("note", f"server `{name}` is switched off here", server=name))
     return Layer(
         source=page.file,
         servers=found.servers,
@@ -393,21 +406,6 @@ def read_mcp_json(page: Page) -> Layer:
         is_foreign=True,
         client_file=client_file,
     )
-
-
-def _tables(document: object, projects: Iterable[str]) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Yield the tables of servers with their places; those of a single project precede those for all."""
-    places = [("projects", project, "mcpServers") for project in projects]
-    for path in (*places, ("mcpServers",), ("servers",), ("mcp", "servers"), _ZED):
-        found = at(document, path)
-        if found is not None:
-            yield path, found
-    # Other programs use a table of this name for settings that are not servers.
-    table = at(document, _OPENCODE)
-    entries = cast("_Object", table).items() if isinstance(table, dict) else ()
-    servers = {name: entry for name, entry in entries if at(entry, ("command",)) or at(entry, ("url",))}
-    if servers:
-        yield _OPENCODE, servers
 
 
 def _hold_back(found: Found, document: object) -> None:
@@ -469,14 +467,6 @@ def _common(lists: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
         if one is not None:
             common = frozenset(one) if common is None else common.intersection(one)
     return common
-
-
-def _switch_off(page: Page, found: Found, only: frozenset[str] | None, unwanted: frozenset[str]) -> Iterator[Issue]:
-    for name in sorted(found.servers):
-        called = found.called[name]
-        if not called.isdisjoint(unwanted) or (only is not None and called.isdisjoint(only)):
-            found.switch_off(name)
-            yield page.issue("note", f"server `{name}` is switched off here", server=name)
 
 
 def _unclear(page: Page, lists: Lists) -> Iterator[Issue]:

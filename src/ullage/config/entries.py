@@ -84,13 +84,9 @@ def server_of(page: Page, entry: Entry) -> tuple[Server | None, tuple[Issue, ...
     if faults:
         return None, faults
     values["transport"] = values.get("transport") or _transport(values.get("url"))
-    values["launch"] = _launch(page, entry.values)
-    return Server(name=entry.name, came_from=f"{page.file} [{join_path(entry.path)}]", **values), ()
-
-
-def _launch(page: Page, written: Mapping[str, Any]) -> str:
-    """Return a hash of what an entry starts or connects to, as written, with variables unexpanded."""
+    written = entry.values
     folder = written.get("directory")
+    # A hash of what is started or connected to, as written: variables stay unexpanded.
     parts = [
         written.get("transport"),
         written.get("command"),
@@ -98,7 +94,8 @@ def _launch(page: Page, written: Mapping[str, Any]) -> str:
         None if folder is None else page.absolute(folder),
         written.get("url"),
     ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    values["launch"] = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return Server(name=entry.name, came_from=f"{page.file} [{join_path(entry.path)}]", **values), ()
 
 
 def _expand_variables(page: Page, values: Mapping[str, Any], found: list[Expanded]) -> dict[str, Any]:
@@ -298,7 +295,14 @@ def database_of(
     rest = {name: value for name, value in values.items() if name not in LIMITS}
     limits = _limits({name: value for name, value in values.items() if name in LIMITS})
     rest |= {"url": _resolve_url(expanded.text, page.absolute), "came_from": f"{page.file} [{join_path(path)}]"}
-    return DatabaseSettings(name=path[-1], limits=limits, **rest), _plain(page, path, written)
+    found = _PASSWORD.search(written)
+    if found is None or "${" in (found["secret"] or found["named"]):
+        issues = ()
+    else:
+        said = f"the password of source `{path[-1]}` stands in this file for whoever reads it"
+        hint = "write ${VARIABLE} in its place, and set that variable"
+        issues = (page.issue("note", said, (*path, "database"), suggestion=hint),)
+    return DatabaseSettings(name=path[-1], limits=limits, **rest), issues
 
 
 def _limits(values: Mapping[str, Any]) -> Limits:
@@ -323,15 +327,6 @@ def database_file(url: str) -> str | None:
     if file is not None:
         return file["path"]
     return None if "://" in url or url == SAMPLE else url
-
-
-def _plain(page: Page, path: tuple[str, ...], written: str) -> tuple[Issue, ...]:
-    found = _PASSWORD.search(written)
-    if found is None or "${" in (found["secret"] or found["named"]):
-        return ()
-    said = f"the password of source `{path[-1]}` stands in this file for whoever reads it"
-    hint = "write ${VARIABLE} in its place, and set that variable"
-    return (page.issue("note", said, (*path, "database"), suggestion=hint),)
 
 
 _KEYS = ("key", "api_key", "apikey", "token", "secret", "password")

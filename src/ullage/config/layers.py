@@ -175,7 +175,13 @@ def without_user_only_keys(layer: Layer) -> Layer:
     issues += [_ignored_issue(layer, key, _USER_ONLY_WHOLE) for key in user_only_profile_keys(layer)]
     servers = dict[str, Server | None]()
     for name, server in layer.servers.items():
-        servers[name] = None if server is None else _without_user_only(server)
+        if server is None:
+            servers[name] = None
+        else:
+            defaults: dict[str, Any] = {
+                one.name: one.default for one in fields(Server) if one.name in USER_ONLY_SERVER_KEYS
+            }
+            servers[name] = replace(server, **defaults)
         if server is not None and servers[name] != server:
             issues += [
                 _ignored_issue(layer, f"servers.{name}.{key}", why)
@@ -196,11 +202,6 @@ def without_user_only_keys(layer: Layer) -> Layer:
 def user_only_profile_keys(layer: Layer) -> tuple[str, ...]:
     """Return the keys of client profiles in a layer that are never read from a project's file."""
     return tuple(f"clients.{name}.whole" for name, profile in layer.clients.items() if profile.whole is not None)
-
-
-def _without_user_only(server: Server) -> Server:
-    defaults: dict[str, Any] = {one.name: one.default for one in fields(Server) if one.name in USER_ONLY_SERVER_KEYS}
-    return replace(server, **defaults)
 
 
 def _ignored_issue(layer: Layer, key: str, why: str) -> Issue:

@@ -31,7 +31,7 @@ from .merge_layers import SAMPLE_SOURCE, combine
 from .permissions import Lists, Withheld, fold_server_name, permissions_of
 from .project_trust import PENDING_KEY, PendingFile, Unit
 from .read_files import Reading
-from .setting_definitions import CHOICES, GATEWAY, LEVEL, MONEY, RESULTS, STORE_KEYS, TELEMETRY, TEXT, Kind
+from .setting_definitions import CHOICES, GATEWAY, LEVEL, MONEY, RESULTS, STORE_KEYS, TELEMETRY, TEXT
 from .settings import Search, Settings, Token
 
 __all__ = [
@@ -188,7 +188,9 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         replaced=replaced or {},
     )
     spoken = list(_flag_layers(flags, environment))
-    files = list(reading.layers(_named_file(flags, environment), flags.include))
+    named = environment.get("ULLAGE_CONFIG")
+    named_file = flags.config or (Path(named) if named else None)
+    files = list(reading.layers(named_file, flags.include))
     # Last, so that a configured database precedes it, and one that is called `shop` replaces it.
     sample = [Layer(source=SAMPLE_SOURCE, databases={"shop": sample_shop()})] if flags.sample else []
     ruled = [] if client_rules is None else [_client_rules_layer(client_rules, files)]
@@ -234,11 +236,6 @@ def review(path: Path, environment: Mapping[str, str], directory: Path, *, place
     return found
 
 
-def _named_file(flags: Flags, environment: Mapping[str, str]) -> Path | None:
-    named = environment.get("ULLAGE_CONFIG")
-    return flags.config or (Path(named) if named else None)
-
-
 def _flag_layers(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
     """Yield the layers of flags and variables, one each."""
     tables = {"gateway": GATEWAY, "results": RESULTS, "store": STORE_KEYS, "telemetry": TELEMETRY}
@@ -260,7 +257,11 @@ def _flag_layers(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer
         if value is None:
             continue
         kind = kinds[key]
-        read = kind.read(_parse_text_value(value, kind))
+        if kind.nature != "a number" or not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", value, re.ASCII):
+            text_value = value
+        else:
+            text_value = float(value) if "." in value else int(value)
+        read = kind.read(text_value)
         if read is None:
             message, options = f"`{source}` must be {kind.wanted}", CHOICES.get(kind.wanted, ())
             yield Layer(source=source, issues=(Issue(severity="error", message=message, key=key, options=options),))
@@ -285,13 +286,6 @@ def _client_rules_layer(rules: ClientRules, files: Sequence[Layer]) -> Layer:
         is_pending=True,
         withheld=Withheld(called=called, permissions=permissions),
     )
-
-
-def _parse_text_value(text: str, kind: Kind) -> object:
-    """Parse a flag or a variable, which are always texts."""
-    if kind.nature != "a number" or not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text, re.ASCII):
-        return text
-    return float(text) if "." in text else int(text)
 
 
 def _unknown_models(settings: Settings, why: Mapping[str, str]) -> Iterator[Issue]:
@@ -319,22 +313,19 @@ def read_tokens(tokens: Sequence[Token], environment: Mapping[str, str]) -> dict
     """
     found = dict[str, str]()
     for token in tokens:
-        value = _token(token, environment)
+        if token.file is None:
+            value = environment.get(token.env or "", "").strip()
+        else:
+            try:
+                value = Path(token.file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError):
+                value = ""
         if not value or value in found.values():
             place = f"the variable `{token.env}`" if token.env else f"the file `{token.file}`"
             fault = "is another token's as well" if value else "is not set, not readable or empty"
             raise BadConfiguration(f"the bearer token `{token.name}`: {place} {fault}")
         found[token.name] = value
     return found
-
-
-def _token(token: Token, environment: Mapping[str, str]) -> str:
-    if token.file is None:
-        return environment.get(token.env or "", "").strip()
-    try:
-        return Path(token.file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 _LONGEST_BURST = 20

@@ -68,7 +68,17 @@ def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[S
         *(layer for layer in project if is_switched_off(server, layer)),
     )
     off_by = None if server.disabled else next(iter(switching_off), None)
-    rules = _bind_rules(server, names, winner, others)
+    foreign = [layer.withheld for layer in others if layer.is_foreign]
+    # Joined first, and only then combined with the user's own: one file's list of wanted tools must not override
+    # another's denial.
+    held = rules_of(server.name, names, foreign, home=winner.withheld)
+    if winner.is_foreign:
+        rules = narrower(server.rules, held)
+    elif not winner.is_project:
+        rules = overridden(server.rules, held)
+    else:
+        said = (layer.withheld.rules.get(server.name) for layer in others if layer.is_users)
+        rules = within(server.rules, overridden(next(filter(None, said), Rules()), held))
     if project:
         rules = restricted_rules(replace(server, rules=rules), project)
     held = replace(server, rules=rules, disabled=server.disabled or off_by is not None)
@@ -79,37 +89,21 @@ def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[S
     )
 
 
-def _bind_rules(server: Server, names: frozenset[str], winner: Layer, layers: Sequence[Layer]) -> Rules:
-    foreign = [layer.withheld for layer in layers if layer.is_foreign]
-    # Joined first, and only then combined with the user's own: one file's list of wanted tools must not override
-    # another's denial.
-    held = rules_of(server.name, names, foreign, home=winner.withheld)
-    if winner.is_foreign:
-        return narrower(server.rules, held)
-    if not winner.is_project:
-        return overridden(server.rules, held)
-    said = (layer.withheld.rules.get(server.name) for layer in layers if layer.is_users)
-    return within(server.rules, overridden(next(filter(None, said), Rules()), held))
-
-
 def _switched_off(name: str, names: frozenset[str], winner: Layer, layers: Sequence[Layer]) -> Iterator[Layer]:
     """Yield the layers that switch the server off."""
     is_lifted = any(layer.is_users and name in layer.withheld.on for layer in layers)
     for layer in layers:
         own = layer.servers.get(name)
         if layer.is_foreign:
-            if not is_lifted and _excludes(layer, names, winner):
-                yield layer
+            if not is_lifted:
+                permissions = layer.withheld.permissions
+                declined = permissions.declined if permissions and winner.source.endswith(".mcp.json") else ()
+                # A file's restrictions on its own servers are already part of them, under names that are not folded.
+                off = frozenset[str]() if layer is winner else layer.withheld.off
+                if not names.isdisjoint((*off, *declined)):
+                    yield layer
         elif own is not None and own.disabled:
             yield layer
-
-
-def _excludes(layer: Layer, names: frozenset[str], winner: Layer) -> bool:
-    permissions = layer.withheld.permissions
-    declined = permissions.declined if permissions and winner.source.endswith(".mcp.json") else ()
-    # A file's restrictions on its own servers are already part of them, under names that are not folded.
-    off = frozenset[str]() if layer is winner else layer.withheld.off
-    return not names.isdisjoint((*off, *declined))
 
 
 def _off_note(name: str, winner: Layer, other: Layer) -> Issue:
@@ -268,7 +262,9 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
     """Merge all layers, highest first. `store` is the URL of the store if none is set."""
     values, why = _decide_values(layers)
     for key in OFF_STAYS_OFF:
-        _stay_off(key, layers, values, why)
+        users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
+        if users is not None and not users.values[key]:
+            values[key], why[key] = False, users.source
     servers, issues = _servers(layers, why)
     databases, notes = _databases(layers, why)
     clients = _clients(layers, why)
@@ -278,12 +274,19 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
     retrieves: dict[str, Folders] = _whole([(layer.source, layer.retrieves) for layer in ordered], "retrieve", why)
     delegate, policy_issues = combined_delegation(layers, values, why, today)
     providers, left_out = combined_providers(layers, why)
+    # What may be called is also bound by the user's file.
+    decided = Rules(**_under("own.", values))
+    project, user = (
+        Rules(**_under("own.", _decide_values([layer for layer in layers if layer.is_project is from_project])[0]))
+        for from_project in (True, False)
+    )
+    hidden = tuple(dict.fromkeys((*user.hidden, *project.hidden)))
     settings = Settings(
         store=values.get("store.url", store),
         servers=tuple(servers[name] for name in sorted(servers)),
         gateway=Gateway(**_under("gateway.", values)),
         search=Search(**_under("search.", values)),
-        own=_own(layers, values),
+        own=replace(within(project, user), pinned=decided.pinned, hidden=hidden),
         clients=dict(sorted(clients.items())),
         groups=dict(sorted(groups.items())),
         tokens=tuple(tokens[name] for name in sorted(tokens)),
@@ -309,13 +312,6 @@ def _decide_values(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, s
     for layer in reversed(layers):
         values |= layer.values
         why |= dict.fromkeys(layer.values, layer.source)
-    _keep_budget(layers, values, why)
-    return values, why
-
-
-def _keep_budget(layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
-    """Allow a project's file to lower the budget of results that the user set, and a pending file to lower the default
-    as well."""
     key = "results.budget"
     users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
     approved = next(
@@ -332,28 +328,11 @@ def _keep_budget(layers: Sequence[Layer], values: dict[str, Any], why: dict[str,
     else:
         values.pop(key, None)
         why[key] = DEFAULT
-
-
-def _stay_off(key: str, layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
-    """Keep switched off what the user switched off: a project cannot switch it on."""
-    users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
-    if users is not None and not users.values[key]:
-        values[key], why[key] = False, users.source
+    return values, why
 
 
 def _under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
-
-
-def _own(layers: Sequence[Layer], values: Mapping[str, Any]) -> Rules:
-    """Return the rules of Ullage's own tools, key by key. What may be called is also bound by the user's file."""
-    decided = Rules(**_under("own.", values))
-    project, user = (
-        Rules(**_under("own.", _decide_values([layer for layer in layers if layer.is_project is from_project])[0]))
-        for from_project in (True, False)
-    )
-    hidden = tuple(dict.fromkeys((*user.hidden, *project.hidden)))
-    return replace(within(project, user), pinned=decided.pinned, hidden=hidden)
 
 
 def _by_ownership(layers: Sequence[Layer]) -> list[Layer]:
@@ -414,7 +393,13 @@ def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Se
     for layer, name, server in _entries(_by_ownership(layers)):
         winner = taken.setdefault(name, layer)
         if winner is not layer:
-            issues.append(_note(name, winner, layer))
+            issue = replace(_twice("server", name, winner, layer), server=name)
+            if layer.is_project:
+                note = issue
+            else:
+                held = "; tools that are left out or asked for here stay so"
+                note = replace(issue, message=f"{issue.message}{held}") if layer.is_foreign else issue
+            issues.append(note)
             continue
         why[f"servers.{name}"] = layer.source
         if server is not None:
@@ -502,14 +487,6 @@ def _clashes(tables: Mapping[str, Mapping[str, object]], why: Mapping[str, str])
                 key=f"{other}.{name}",
                 suggestion=f"rename one of them, such as [{other}.{name}-{_ENDINGS[other]}]",
             )
-
-
-def _note(name: str, winner: Layer, loser: Layer) -> Issue:
-    issue = replace(_twice("server", name, winner, loser), server=name)
-    if loser.is_project:
-        return issue
-    held = "; tools that are left out or asked for here stay so"
-    return replace(issue, message=f"{issue.message}{held}") if loser.is_foreign else issue
 
 
 def _twice(kind: str, name: str, winner: Layer, loser: Layer) -> Issue:

@@ -156,10 +156,6 @@ def _each(pattern: Callable[[str], str], names: Iterable[str]) -> tuple[str, ...
     return tuple(dict.fromkeys(pattern(name) for name in names))
 
 
-def _name(pattern: str) -> str:
-    return re.sub(r"\[([*?\[])\]", r"\1", pattern)
-
-
 def narrower(first: Rules, second: Rules) -> Rules:
     """Return what two other programs' files both allow, for a server that is in both."""
     return replace(
@@ -201,7 +197,7 @@ def _holds_back(rules: Rules) -> bool:
 
 
 def _still_allowed(patterns: tuple[str, ...], rules: Rules) -> tuple[str, ...]:
-    return tuple(pattern for pattern in patterns if rules.access(_name(pattern)) == "allow")
+    return tuple(pattern for pattern in patterns if rules.access(re.sub(r"\[([*?\[])\]", r"\1", pattern)) == "allow")
 
 
 def _common(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:

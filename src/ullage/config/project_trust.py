@@ -30,11 +30,11 @@ from typing import Any, Literal, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from ullage.errors import StoreFailed
-from ullage.options import SAMPLE, DatabaseSettings, Rules, Server
+from ullage.options import SAMPLE, Server
 
 from .config_file import Places, project_folders, variables_in
 from .entries import Documents, database_file
-from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer, user_only_profile_keys
+from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Layer, user_only_profile_keys
 from .settings import Folders
 
 __all__ = [
@@ -299,7 +299,28 @@ class Approvals:
         record = self.record(unit.identity)
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _replace_file(record, _serialize(unit.identity, (fresh, *known)[:_MOST_APPROVALS]))
+            approvals = [
+                {
+                    "kind": one.kind,
+                    "sha256": one.digest,
+                    "root_sha256": one.root_digest,
+                    "approved": one.approved,
+                    "effects": list(one.effects),
+                }
+                for one in (fresh, *known)[:_MOST_APPROVALS]
+            ]
+            content = json.dumps({"version": 1, "path": str(unit.identity), "approvals": approvals}, indent=1).encode()
+            descriptor, name = tempfile.mkstemp(dir=record.parent, prefix=f"{record.name}.")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(descriptor)
+                Path(name).replace(record)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    Path(name).unlink()
+                raise
         except OSError as error:
             raise StoreFailed(
                 f"the approval cannot be written to `{record}`: {error.strerror}",
@@ -350,34 +371,6 @@ def _unusable(record: Path, why: str) -> StoreFailed:
         f"the approval `{record}` cannot be used: {why}",
         suggestion="approve the project file again with `ullage trust`",
     )
-
-
-def _serialize(path: Path, approvals: Sequence[Approval]) -> bytes:
-    said = [
-        {
-            "kind": one.kind,
-            "sha256": one.digest,
-            "root_sha256": one.root_digest,
-            "approved": one.approved,
-            "effects": list(one.effects),
-        }
-        for one in approvals
-    ]
-    return json.dumps({"version": 1, "path": str(path), "approvals": said}, indent=1).encode()
-
-
-def _replace_file(path: Path, content: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 _SECRET_NAME = re.compile(
@@ -459,9 +452,25 @@ def _effects(layer: Layer) -> Iterator[str]:
             yield from _server_effects(name, server)
     for name, database in layer.databases.items():
         if database is not None:
-            yield _database_effect(name, database)
+            if database.url == SAMPLE:
+                effect = f"open      the sample shop (database `{name}`)"
+            else:
+                verb = "contact" if database_file(database.url) is None else "read   "
+                received = variables_in(database.url)
+                also = f", receiving your variable {', '.join(received)}" if received else ""
+                effect = f"{verb}   {masked_url(database.url)} (database `{name}`{also})"
+            yield effect
     yield from (_folder_effect(name, folders) for name, folders in layer.retrieves.items())
-    yield from _delegate_effects(layer.delegation)
+    delegation = layer.delegation
+    for name, provider in delegation.providers.items():
+        if provider is not None:
+            asked = ", ".join(sorted(provider.variables))
+            also = f"; ignored unless your own settings allow it to receive {asked}" if asked else ""
+            yield f"contact   {masked_url(provider.base_url)} with prompts (provider `{name}`{also})"
+    if delegation.policy is not None:
+        yield f"choose    models by its own policy: {_policy_summary(delegation.policy)}"
+    for scope, budget in delegation.budgets.items():
+        yield f"restrict  one {scope} to {_fields_of(budget)}"
     yield from (f"read      the servers of `{path}`" for path in layer.include)
     yield from _setting_effects(layer)
 
@@ -473,7 +482,14 @@ def _setting_effects(layer: Layer) -> Iterator[str]:
         if key not in USER_ONLY_VALUES:
             yield f"set       {key} = {_format_value(value)}"
     for name, rules in layer.withheld.rules.items():
-        yield from _rule_effects(name, rules)
+        for kind in ("deny", "ask", "hidden"):
+            patterns = getattr(rules, kind)
+            if patterns:
+                yield f"restrict  server `{name}`: {kind} {', '.join(patterns)}"
+        for kind in ("allow", "read_only", "pinned"):
+            patterns = getattr(rules, kind)
+            if patterns:
+                yield f"set       server `{name}`: {kind} {', '.join(patterns)}"
     ignored = [key for key in layer.values if key in USER_ONLY_VALUES]
     ignored += user_only_profile_keys(layer)
     for key in (*ignored, *(f"http.tokens.{name}" for name in layer.tokens)):
@@ -506,31 +522,9 @@ def _server_effects(name: str, server: Server) -> Iterator[str]:
             yield f"ignored   servers.{name}.{key}: never read from a project's file"
 
 
-def _database_effect(name: str, database: DatabaseSettings) -> str:
-    if database.url == SAMPLE:
-        return f"open      the sample shop (database `{name}`)"
-    verb = "contact" if database_file(database.url) is None else "read   "
-    received = variables_in(database.url)
-    also = f", receiving your variable {', '.join(received)}" if received else ""
-    return f"{verb}   {masked_url(database.url)} (database `{name}`{also})"
-
-
 def _folder_effect(name: str, folders: Folders) -> str:
     paths = ", ".join(f"`{path}`" for path in (*folders.folders, *folders.files))
     return f"read      {paths} (collection `{name}`, for `retrieve.search` and `files`)"
-
-
-def _delegate_effects(delegation: Delegation) -> Iterator[str]:
-    for name, provider in delegation.providers.items():
-        if provider is not None:
-            asked = ", ".join(sorted(provider.variables))
-            also = f"; ignored unless your own settings allow it to receive {asked}" if asked else ""
-            provider_effect = f"contact   {masked_url(provider.base_url)} with prompts (provider `{name}`{also})"
-            yield provider_effect
-    if delegation.policy is not None:
-        yield f"choose    models by its own policy: {_policy_summary(delegation.policy)}"
-    for scope, budget in delegation.budgets.items():
-        yield f"restrict  one {scope} to {_fields_of(budget)}"
 
 
 def _policy_summary(policy: Documents) -> str:
@@ -538,17 +532,6 @@ def _policy_summary(policy: Documents) -> str:
     named = sorted(str(one) for one in aliases.values()) if isinstance(aliases, Mapping) else []
     known = sorted(models) if isinstance(models, Mapping) else []
     return ", ".join(dict.fromkeys((*named, *known))) or "rules only"
-
-
-def _rule_effects(name: str, rules: Rules) -> Iterator[str]:
-    for kind in ("deny", "ask", "hidden"):
-        patterns = getattr(rules, kind)
-        if patterns:
-            yield f"restrict  server `{name}`: {kind} {', '.join(patterns)}"
-    for kind in ("allow", "read_only", "pinned"):
-        patterns = getattr(rules, kind)
-        if patterns:
-            yield f"set       server `{name}`: {kind} {', '.join(patterns)}"
 
 
 def _fields_of(value: object) -> str:

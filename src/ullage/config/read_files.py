@@ -151,7 +151,9 @@ class Reading:
         with the content that was approved before, as long as this process runs."""
         approved, pending = self._project_file(path, "settings")
         if approved is not None:
-            yield self._approved_toml(approved), approved
+            page = self._page(approved.root, _decode_text(approved.contents[approved.root] or b""))
+            layer = self._with_named_policy(read_ullage_toml(page), approved)
+            yield self._without_links_outside(without_user_only_keys(replace(layer, is_project=True))), approved
         if pending is not None:
             layer = self._inert_toml(pending)
             yield restrictions_of(layer), None
@@ -165,11 +167,6 @@ class Reading:
                 content = self._content(path, _LARGEST_OF_PROJECT, "problem")
                 if content is not None:
                     yield restrictions_of(self._foreign(path, _decode_text(content), expands=False))
-
-    def _approved_toml(self, unit: Unit) -> Layer:
-        page = self._page(unit.root, _decode_text(unit.contents[unit.root] or b""))
-        layer = self._with_named_policy(read_ullage_toml(page), unit)
-        return self._without_links_outside(without_user_only_keys(replace(layer, is_project=True)))
 
     def _without_links_outside(self, layer: Layer) -> Layer:
         """Return the layer without folders, files and databases of the project that are links leading out of it: the
@@ -266,7 +263,23 @@ class Reading:
         pending = PendingFile(unit=unit, before=before, is_running=is_running)
         if self.is_review:
             whole = self._closure(unit)
-            layers = list(self._inert_layers(whole))
+            layers = list[Layer]()
+            if whole.kind == "settings":
+                layers.append(self._inert_toml(whole))
+            if whole.policy_files:
+                pages = self._policy_pages(whole.policy_files[0].parent, whole)
+                documents, issues = of_files(*pages) if pages is not None else (None, ())
+                policy_layer = Layer(
+                    source=str(whole.policy_files[0].parent),
+                    delegation=Delegation(policy=documents),
+                    issues=issues,
+                    is_project=True,
+                )
+                layers.append(policy_layer)
+            for path in (whole.root,) if whole.kind == "servers" else whole.includes:
+                text = _text_of(whole, path)
+                if text is not None:
+                    layers.append(self._foreign(path, text, expands=False))
             faults = [issue.sentence() for layer in layers for issue in layer.issues if issue.severity == "error"]
             effects = (*effects_of(layers), *dict.fromkeys(self._other_settings(whole)))
             pending = replace(pending, unit=whole, effects=effects, faults=tuple(faults))
@@ -281,7 +294,17 @@ class Reading:
         contents = {name: self._content(name, _LARGEST_OF_PROJECT, "problem") for name in names}
         if any(content is None for content in contents.values()):
             return None
-        kind = "policy" if folder else _kind_of(path, contents[path] or b"")
+        if folder:
+            kind = "policy"
+        elif path.suffix == ".json":
+            kind = "servers"
+        else:
+            try:
+                document = tomllib.loads(_decode_text(contents[path] or b""))
+            except (ValueError, RecursionError):
+                kind = "settings" if path.suffix == ".toml" else "servers"
+            else:
+                kind = "servers" if "mcp_servers" in document else "settings"
         unit = Unit(root=path, kind=kind, contents=contents)
         approvals = self._approvals_of(unit.identity)
         self._report_pending(unit, approvals[0] if approvals else None, is_running=False)
@@ -303,7 +326,9 @@ class Reading:
             limit = _LARGEST if is_users else _LARGEST_OF_PROJECT
             content = contents[path] = self._content(path, limit, "problem", is_regular=True)
             if is_users and content is not None and path not in policy_files:
-                digests[path] = _digest_of_layer(self._foreign(path, _decode_text(content), expands=False))
+                layer = self._foreign(path, _decode_text(content), expands=False)
+                said = {"servers": layer.servers, "withheld": layer.withheld}
+                digests[path] = sha256(json.dumps(_plain(said), sort_keys=True, default=str).encode())
         return replace(unit, contents=contents, digests=digests, includes=includes, policy_files=policy_files)
 
     def _other_settings(self, unit: Unit) -> Iterator[str]:
@@ -315,26 +340,6 @@ class Reading:
         for path in (unit.root,) if unit.kind == "servers" else unit.includes:
             document = _parse_document(unit.contents[path], is_toml=path.suffix == ".toml")
             yield from other_settings(document, _SERVER_TABLES)
-
-    def _inert_layers(self, unit: Unit) -> Iterator[Layer]:
-        """Yield the layers of a unit, root first, with no variable replaced: each file in the role in which it is
-        used."""
-        if unit.kind == "settings":
-            yield self._inert_toml(unit)
-        if unit.policy_files:
-            pages = self._policy_pages(unit.policy_files[0].parent, unit)
-            documents, issues = of_files(*pages) if pages is not None else (None, ())
-            policy_layer = Layer(
-                source=str(unit.policy_files[0].parent),
-                delegation=Delegation(policy=documents),
-                issues=issues,
-                is_project=True,
-            )
-            yield policy_layer
-        for path in (unit.root,) if unit.kind == "servers" else unit.includes:
-            text = _text_of(unit, path)
-            if text is not None:
-                yield self._foreign(path, text, expands=False)
 
     # -- Policies
 
@@ -497,7 +502,12 @@ class Reading:
         if self.stamps[path] is not None:
             try:
                 is_regular = is_regular or self.scope.contains(path)
-                content = read_regular_file(path, limit) if is_regular else _read_users(path, limit)
+                if is_regular:
+                    content = read_regular_file(path, limit)
+                else:
+                    # It may be a pipe, as a shell creates for `<(…)`.
+                    with path.open("rb") as file:
+                        content = file.read(limit)
                 content.decode("utf-8")
             except UnicodeDecodeError:
                 self._cannot_be_read(path, "it is not UTF-8", severity)
@@ -526,12 +536,6 @@ def pending_issue(pending: PendingFile) -> Issue:
     )
 
 
-def _read_users(path: Path, limit: int) -> bytes:
-    """Read a file that the user named. It may be a pipe, as a shell creates for `<(…)`."""
-    with path.open("rb") as file:
-        return file.read(limit)
-
-
 def _decode_text(content: bytes) -> str:
     """Return the text of a file, which `_content` has checked to be UTF-8."""
     return content.decode("utf-8-sig")
@@ -550,25 +554,6 @@ def _parse_document(content: bytes | None, *, is_toml: bool) -> Mapping[str, obj
     except (ValueError, RecursionError):
         return {}
     return cast("Mapping[str, object]", document) if isinstance(document, dict) else {}
-
-
-def _kind_of(path: Path, content: bytes) -> UnitKind:
-    """Return whether a file is reviewed as Ullage's settings or as another program's servers. It is used as nothing
-    else."""
-    if path.suffix == ".json":
-        return "servers"
-    try:
-        document = tomllib.loads(_decode_text(content))
-    except (ValueError, RecursionError):
-        return "settings" if path.suffix == ".toml" else "servers"
-    return "servers" if "mcp_servers" in document else "settings"
-
-
-def _digest_of_layer(layer: Layer) -> str:
-    """Return a digest of the servers and restrictions that are read from a file, so that other changes in it do not
-    matter."""
-    said = {"servers": layer.servers, "withheld": layer.withheld}
-    return sha256(json.dumps(_plain(said), sort_keys=True, default=str).encode())
 
 
 def _plain(value: object) -> object:

@@ -216,7 +216,18 @@ def _servers(document: Table, findings: _Findings) -> Iterator[tuple[str, Server
         _fit_together(present, path, findings)
         folders = cast("tuple[str, ...] | None", values.get("folders"))
         if len(findings.issues) == before and _is_wanted_here(folders, findings):
-            yield from _read_servers(values, path, findings)
+            rules = Rules(**{name: values.pop(name) for name in _RULES if name in values})
+            said = {key.target: values.pop(key.target) for key in HANDLING if key.target in values}
+            if said:
+                findings.handling[path[-1]] = ServerResults(**said)
+            findings.rules[path[-1]] = rules
+            if values.get("disabled") is False:
+                findings.on.add(path[-1])
+            entry = Entry(name=path[-1], path=path, values={**values, "rules": rules})
+            server, issues = server_of(findings.page, entry)
+            findings.issues.extend(issues)
+            if server is not None or any(issue.severity == "problem" for issue in issues):
+                yield path[-1], server
 
 
 def server_fault(name: str, table: Mapping[str, object]) -> str | None:
@@ -246,21 +257,6 @@ def _fit_together(present: dict[str, Any], path: Path, findings: _Findings) -> N
     for key in SERVER:
         if key.target in idle and key.target in present:
             findings.error(f"`{key.name}` means nothing beside `{beside}`", (*path, key.name))
-
-
-def _read_servers(values: dict[str, Any], path: Path, findings: _Findings) -> Iterator[tuple[str, Server | None]]:
-    rules = Rules(**{name: values.pop(name) for name in _RULES if name in values})
-    said = {key.target: values.pop(key.target) for key in HANDLING if key.target in values}
-    if said:
-        findings.handling[path[-1]] = ServerResults(**said)
-    findings.rules[path[-1]] = rules
-    if values.get("disabled") is False:
-        findings.on.add(path[-1])
-    entry = Entry(name=path[-1], path=path, values={**values, "rules": rules})
-    server, issues = server_of(findings.page, entry)
-    findings.issues.extend(issues)
-    if server is not None or any(issue.severity == "problem" for issue in issues):
-        yield path[-1], server
 
 
 def _databases(document: Table, findings: _Findings) -> Iterator[tuple[str, DatabaseSettings | None]]:

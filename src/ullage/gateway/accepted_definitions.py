@@ -353,7 +353,16 @@ class _Listing:
         for one in pace(self.offered):
             of_name = by_name.get((one.kind, one.name), [])
             if not of_name and len(by_name) + len(written) >= _MOST_NAMES:
-                withheld[one.kind, one.name] = self._unrecorded(one)
+                withheld[one.kind, one.name] = DefinitionChange(
+                    server=self.server.name,
+                    kind=one.kind,
+                    name=one.name,
+                    accepted=None,
+                    accepted_hash="",
+                    offered=one.definition,
+                    offered_hash=one.fingerprint,
+                    since=self.now,
+                )
                 continue
             record = self._judged(one, of_name, is_known=one.kind in known)
             if record.id in damaged and record.accepted is not None and not of_name:
@@ -410,29 +419,6 @@ class _Listing:
             created=self.now,
             accepted_at=self.now,
         )
-
-    def _unrecorded(self, one: Offered) -> DefinitionChange:
-        return DefinitionChange(
-            server=self.server.name,
-            kind=one.kind,
-            name=one.name,
-            accepted=None,
-            accepted_hash="",
-            offered=one.definition,
-            offered_hash=one.fingerprint,
-            since=self.now,
-        )
-
-
-def _report(server: Server, written: Iterable[Baseline], now: datetime) -> None:
-    """Log what was withheld or accepted now, in one line for each server."""
-    held = [record for record in written if record.pending_at == now]
-    taken = [record for record in written if record.origin == "setting" and record.accepted_at == now]
-    if held:
-        command = trust_command(server.name, held[0].name if len(held) == 1 else None)
-        _log.warning("server `%s` changed %s: withheld until `%s` accepts it", server.name, _names(held), command)
-    if taken:
-        _log.warning("server `%s` changed %s: accepted, as `definition_changes` says", server.name, _names(taken))
 
 
 def _events(server: Server, written: Iterable[Baseline], now: datetime) -> list[AuditEvent]:
@@ -536,7 +522,15 @@ class Baselines:
             except StoreFailed as error:
                 self._on_failure(error)
         self._memory[key] = verdict.records
-        _report(server, verdict.written, listing.now)
+        held = [record for record in verdict.written if record.pending_at == listing.now]
+        taken = [
+            record for record in verdict.written if record.origin == "setting" and record.accepted_at == listing.now
+        ]
+        if held:
+            command = trust_command(server.name, held[0].name if len(held) == 1 else None)
+            _log.warning("server `%s` changed %s: withheld until `%s` accepts it", server.name, _names(held), command)
+        if taken:
+            _log.warning("server `%s` changed %s: accepted, as `definition_changes` says", server.name, _names(taken))
         for event in _events(server, verdict.written, listing.now):
             log_audit(event)
         return verdict
@@ -671,12 +665,17 @@ def _record(row: Mapping[Any, Any], server: str, launch: str) -> Baseline:
     """Read a row. A damaged row keeps its id and matches nothing."""
     is_whole = row["checksum"] == _checksum(row)
     pending = row["pending"] if is_whole else None
+    text = row["name"]
+    try:
+        name = str(json.loads(text))
+    except ValueError:
+        name = text
     record = Baseline(
         server=server,
         launch=launch,
         era=row["era"],
         kind=row["kind"],
-        name=_read_name(row["name"]),
+        name=name,
         accepted=json.loads(row["accepted"]) if is_whole and row["accepted"] else None,
         accepted_hash=row["accepted_hash"] if is_whole else "",
         exact=row["exact"] if is_whole else "",
@@ -690,13 +689,6 @@ def _record(row: Mapping[Any, Any], server: str, launch: str) -> Baseline:
         pending_at=None if row["pending_at"] is None or not is_whole else moment(row["pending_at"]),
     )
     return record if record.id == row["id"] else replace(record, stored_id=row["id"])
-
-
-def _read_name(text: str) -> str:
-    try:
-        return str(json.loads(text))
-    except ValueError:
-        return text
 
 
 def _save(connection: Connection, records: Iterable[Baseline]) -> None:

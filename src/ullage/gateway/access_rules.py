@@ -49,7 +49,17 @@ class Consent:
             return False
         if call.state is not None and self._allowed.pop(_call_identity(entry, call, call.state), self) is None:
             return False
-        await _ask_user(entry, call)
+        if call.ask is None:
+            raise _not_allowed(entry, "and nobody can be asked over this connection")
+        try:
+            answer = await call.ask("elicitation/create", consent_form(entry, call.arguments))
+        except ClientCannot as error:
+            raise _not_allowed(entry, "and this client cannot ask them") from error
+        except ProtocolError as error:
+            raise _not_allowed(entry, "and this client did not ask them") from error
+        content = answer.get("content")
+        if answer.get("action") != "accept" or not isinstance(content, dict) or content.get("allow") is not True:
+            raise _not_allowed(entry, "and they did not")
         return True
 
     def note(self, entry: Entry, call: Call, reply: Reply) -> None:
@@ -97,20 +107,6 @@ def _call_identity(entry: Entry, call: Call, state: str) -> Hashable:
     """Everything about a call that stays the same in its next round."""
     arguments = json.dumps(dict(call.arguments), sort_keys=True)
     return call.caller.principal, call.caller.session, entry.server, entry.original, arguments, state
-
-
-async def _ask_user(entry: Entry, call: Call) -> None:
-    if call.ask is None:
-        raise _not_allowed(entry, "and nobody can be asked over this connection")
-    try:
-        answer = await call.ask("elicitation/create", consent_form(entry, call.arguments))
-    except ClientCannot as error:
-        raise _not_allowed(entry, "and this client cannot ask them") from error
-    except ProtocolError as error:
-        raise _not_allowed(entry, "and this client did not ask them") from error
-    content = answer.get("content")
-    if answer.get("action") != "accept" or not isinstance(content, dict) or content.get("allow") is not True:
-        raise _not_allowed(entry, "and they did not")
 
 
 def _not_allowed(entry: Entry, why: str) -> Denied:

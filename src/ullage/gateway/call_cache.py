@@ -85,12 +85,17 @@ class Cached(MergedWrapper):
                 return await self.inner.call_entry(entry, call)
             finally:
                 self.forget([entry.server])
-        key = _cache_key(entry, call)
+        if call.state is not None or call.answers:
+            key = None
+        else:
+            arguments = dict(call.arguments)
+            if not is_small(arguments, values=_VALUES, letters=_LETTERS):
+                key = None
+            else:
+                text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+                key = entry.server, call.caller.principal, entry.original, hashlib.sha256(text.encode()).hexdigest()
         if key is None:
             return await self.inner.call_entry(entry, call)
-        return await self._call_cached(entry, call, key, seconds)
-
-    async def _call_cached(self, entry: Entry, call: Call, key: _Key, seconds: float) -> Reply:
         began, turn = self._clock(), self._rounds[entry.server]
         known = self._replies.get(key, began)
         if known is not None:
@@ -157,17 +162,6 @@ class _ReplyCache:
     def _remove(self, key: _Key) -> None:
         kept = self._kept.pop(key, None)
         self._bytes -= 0 if kept is None else kept.bytes
-
-
-def _cache_key(entry: Entry, call: Call) -> _Key | None:
-    """The key of a call; None where it continues another call or its arguments are too large."""
-    if call.state is not None or call.answers:
-        return None
-    arguments = dict(call.arguments)
-    if not is_small(arguments, values=_VALUES, letters=_LETTERS):
-        return None
-    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-    return entry.server, call.caller.principal, entry.original, hashlib.sha256(text.encode()).hexdigest()
 
 
 def _approximate_size(reply: Reply, largest: int) -> int | None:

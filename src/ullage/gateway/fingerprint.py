@@ -136,7 +136,17 @@ def _normalised_object(said: Mapping[str, Json], places: Places, *, is_named: bo
 
 def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
     if isinstance(value, str) and key in _FREE_TEXT:
-        return _normalised_text(value, places)
+        text = value
+        # A text longer than any tool needs is compared exactly: searching patterns in a megabyte would block every
+        # other thread.
+        if len(text) > _LONGEST_TEXT:
+            return text
+        text = places.replace(text)
+        text = _UUID.sub("<uuid>", text)
+        text = _MOMENT.sub("<time>", text)
+        text = _LOCAL_PORT.sub(r"\1:<port>", text)
+        text = _SPACE.sub(" ", text).strip(" ")
+        return _COUNT.sub("<count>", text)
     if key in _EXAMPLE_VALUES:
         return _normalised_example(value, places)
     if isinstance(value, list) and key in _UNORDERED:
@@ -146,22 +156,6 @@ def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
     if isinstance(value, dict) and key in _NAMED:
         return _normalised_object(value, places, is_named=True)
     return _normalised(value, places)
-
-
-def _normalised_text(text: str, places: Places) -> str:
-    """Normalise free text about a tool.
-
-    A text longer than any tool needs is compared exactly: searching patterns in a megabyte would block every other
-    thread.
-    """
-    if len(text) > _LONGEST_TEXT:
-        return text
-    text = places.replace(text)
-    text = _UUID.sub("<uuid>", text)
-    text = _MOMENT.sub("<time>", text)
-    text = _LOCAL_PORT.sub(r"\1:<port>", text)
-    text = _SPACE.sub(" ", text).strip(" ")
-    return _COUNT.sub("<count>", text)
 
 
 def _normalised_example(value: Json, places: Places) -> Json:

@@ -284,11 +284,6 @@ def find_flags(
     for prompt in prompts:
         texts = list(_walk(cast("Json", prompt), f"prompt `{str(prompt.get('name'))[:60]}`"))
         flags += _flags_of([*_hits(texts), *_foreign_hits(texts, mentions, servers)], server, None)
-    return _without_repeats(flags)
-
-
-def _without_repeats(flags: Sequence["Flag"]) -> tuple["Flag", ...]:
-    """The flags without those whose words are part of another flag's of the same kind and tool."""
 
     def is_part(one: Flag, other: Flag) -> bool:
         same = (one.kind, one.server, one.tool) == (other.kind, other.server, other.tool)

@@ -35,7 +35,7 @@ from ullage.models import ModelTable
 from ullage.options import FIND_NAMES
 from ullage.table import find_table, find_table_in, scan
 from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
-from ullage.tool import Block, Call, Caller, Json, JsonObject, Origin, Reply, SourceWrapper, ToolSource
+from ullage.tool import Call, Caller, Json, JsonObject, Origin, Reply, SourceWrapper, ToolSource
 from ullage.tracing import annotate_span
 
 from .sanitize import sanitized_result
@@ -173,27 +173,26 @@ class References:
     def __call__(self, caller: Caller) -> Reference:
         made = self._made.get(caller.model)
         if made is None:
-            made = self._made[caller.model] = self._make(caller.model)
+            model = caller.model
+            match = None if model is None else self.models.get(model)
+            if model is None or match is None:
+                made = self._made[caller.model] = Reference(
+                    model=None,
+                    counted_as=ASSUMED.counted_as,
+                    label=ASSUMED.label,
+                    window=self.window or ASSUMED.window,
+                    exact=False,
+                )
+            else:
+                window = self.window or match.card.window or ASSUMED.window
+                made = self._made[caller.model] = Reference(
+                    model=match.card.id,
+                    counted_as=model,
+                    label=match.card.id,
+                    window=window,
+                    exact=not match.is_guess,
+                )
         return made
-
-    def _make(self, model: str | None) -> Reference:
-        match = None if model is None else self.models.get(model)
-        if model is None or match is None:
-            return Reference(
-                model=None,
-                counted_as=ASSUMED.counted_as,
-                label=ASSUMED.label,
-                window=self.window or ASSUMED.window,
-                exact=False,
-            )
-        window = self.window or match.card.window or ASSUMED.window
-        return Reference(
-            model=match.card.id,
-            counted_as=model,
-            label=match.card.id,
-            window=window,
-            exact=not match.is_guess,
-        )
 
 
 _AT_ONCE = 64_000
@@ -207,7 +206,32 @@ _Size = tuple[int, int]
 
 async def table_data(reply: Reply) -> dict[str, Json] | None:
     """Return the metadata of a reply that is a table; None for any other reply."""
-    size = None if reply.is_error else await _size(reply)
+    if reply.is_error:
+        size = None
+    elif reply.structured is not None:
+        value, text = reply.structured.value, reply.structured.text
+        is_short = text is not None and len(text) <= _AT_ONCE
+        if is_short or is_small(value, values=_VALUES, letters=_LETTERS):
+            found = find_table(value)
+        else:
+            found = await anyio.to_thread.run_sync(find_table, value)
+        size = None if found is None else (found.row_count, found.column_count)
+    else:
+        text = _only_text(reply)
+        if text is None:
+            size = None
+        elif len(text) > _AT_ONCE and text.lstrip()[:1] in ("[", "{"):
+            # By its longest list of objects, where that is most of the text.
+            longest = await patiently(scan(text))
+            if longest is None or not longest.columns or not longest.is_most_of(text):
+                size = None
+            else:
+                size = longest.count, len(longest.columns)
+        else:
+            found = (
+                find_table_in(text) if len(text) <= _AT_ONCE else await anyio.to_thread.run_sync(find_table_in, text)
+            )
+            size = None if found is None else (found.row_count, found.column_count)
     return None if size is None else size_data(*size)
 
 
@@ -216,35 +240,11 @@ def size_data(rows: int, columns: int, *, truncated: bool = False) -> dict[str, 
     return {"rowCount": rows, "columnCount": columns, "truncated": truncated}
 
 
-async def _size(reply: Reply) -> _Size | None:
-    if reply.structured is not None:
-        value, text = reply.structured.value, reply.structured.text
-        is_short = text is not None and len(text) <= _AT_ONCE
-        if is_short or is_small(value, values=_VALUES, letters=_LETTERS):
-            found = find_table(value)
-        else:
-            found = await anyio.to_thread.run_sync(find_table, value)
-        return None if found is None else (found.row_count, found.column_count)
-    text = _only_text(reply)
-    return None if text is None else await _size_of_text(text)
-
-
 def _only_text(reply: Reply) -> str | None:
     if len(reply.content) != 1 or reply.content[0].get("type") != "text":
         return None
     text = reply.content[0].get("text")
     return text if isinstance(text, str) else None
-
-
-async def _size_of_text(text: str) -> _Size | None:
-    if len(text) > _AT_ONCE and text.lstrip()[:1] in ("[", "{"):
-        # By its longest list of objects, where that is most of the text.
-        longest = await patiently(scan(text))
-        if longest is None or not longest.columns or not longest.is_most_of(text):
-            return None
-        return longest.count, len(longest.columns)
-    found = find_table_in(text) if len(text) <= _AT_ONCE else await anyio.to_thread.run_sync(find_table_in, text)
-    return None if found is None else (found.row_count, found.column_count)
 
 
 _FOR_THE_CLIENT = frozenset({"_meta", "annotations", "icons"})
@@ -327,30 +327,22 @@ def shown(reply: Reply) -> Iterator[str | Media | Unwritten]:
     if not reply.content and reply.structured is not None:
         yield Unwritten(reply.structured.value)
     for block in reply.content:
-        yield from _shown_block(block)
-
-
-def _shown_block(block: Block) -> Iterator[str | Media | Unwritten]:
-    kind, text, resource = block.get("type"), block.get("text"), block.get("resource")
-    if kind == "text" and isinstance(text, str):
-        yield text
-    elif kind in ("image", "audio"):
-        yield _media("image" if kind == "image" else "audio", block, "data")
-    elif kind == "resource" and isinstance(resource, dict):
-        yield from _shown_resource(resource)
-    else:
-        left_out = _FOR_THE_CLIENT.union(_BINARY if "mimeType" in block else ())
-        without_binary = {key: value for key, value in block.items() if key not in left_out}
-        yield Unwritten(without_binary)
-
-
-def _shown_resource(resource: JsonObject) -> Iterator[str | Media]:
-    text, media_type = resource.get("text"), str(resource.get("mimeType"))
-    yield str(resource.get("uri", ""))
-    if isinstance(text, str):
-        yield text
-    elif media_type.startswith("image/"):
-        yield _media("image", resource, "blob")
+        kind, text, resource = block.get("type"), block.get("text"), block.get("resource")
+        if kind == "text" and isinstance(text, str):
+            yield text
+        elif kind in ("image", "audio"):
+            yield _media("image" if kind == "image" else "audio", block, "data")
+        elif kind == "resource" and isinstance(resource, dict):
+            text, media_type = resource.get("text"), str(resource.get("mimeType"))
+            yield str(resource.get("uri", ""))
+            if isinstance(text, str):
+                yield text
+            elif media_type.startswith("image/"):
+                yield _media("image", resource, "blob")
+        else:
+            left_out = _FOR_THE_CLIENT.union(_BINARY if "mimeType" in block else ())
+            without_binary = {key: value for key, value in block.items() if key not in left_out}
+            yield Unwritten(without_binary)
 
 
 def _media(kind: Literal["image", "audio"], holder: JsonObject, key: str) -> Media:
@@ -374,7 +366,19 @@ def weighed(reply: Reply, meter: Meter, model: str) -> Steps[Count]:
             stride = 0
             yield
         if isinstance(part, Media):
-            counted += _weighing_media(part, meter, model)
+            with_media, without = (
+                meter.weigh(
+                    Request(format=Format.OPENAI_CHAT, model=model, messages=(Message(role="user", parts=parts),))
+                )
+                for parts in ((part,), ())
+            )
+            whole, frame = with_media.messages[0], without.messages[0].tokens
+            counted += Count(
+                tokens=max(0, whole.tokens - frame),
+                method=max(whole.method, Method.CALIBRATED, key=list(Method).index),
+                low=max(0, whole.low - frame),
+                high=max(0, whole.high - frame),
+            )
             stride += _STRIDE
         else:
             text = part if isinstance(part, str) else (yield from part.text())
@@ -383,21 +387,6 @@ def weighed(reply: Reply, meter: Meter, model: str) -> Steps[Count]:
             counted = count if counted is ZERO else counted + count
             stride += len(text) + 64
     return counted
-
-
-def _weighing_media(media: Media, meter: Meter, model: str) -> Count:
-    """Count an image or a sound by the rule of the model's maker, without the tokens of the message around it."""
-    with_media, without = (
-        meter.weigh(Request(format=Format.OPENAI_CHAT, model=model, messages=(Message(role="user", parts=parts),)))
-        for parts in ((media,), ())
-    )
-    whole, frame = with_media.messages[0], without.messages[0].tokens
-    return Count(
-        tokens=max(0, whole.tokens - frame),
-        method=max(whole.method, Method.CALIBRATED, key=list(Method).index),
-        low=max(0, whole.low - frame),
-        high=max(0, whole.high - frame),
-    )
 
 
 META = "dev.ullage/meta"
@@ -451,26 +440,24 @@ class Metered(SourceWrapper[ToolSource]):
             annotate_span(ullage__server__name=reply.origin.server, ullage__tool__name=reply.origin.tool)
         annotate_span(ullage__result__tokens=count.tokens, ullage__error__code=reply.error_code)
         if reply.error_code in _REFUSALS:
-            self.recorder.audit(self._refusal(call, reply))
+            caller, origin, named = call.caller, reply.origin, call.arguments.get("tool_name")
+            # The tool that `call_tool` was to call; a name, as far as a caller can be believed.
+            subject = str(named) if named is not None and call.tool in FIND_NAMES else call.tool
+            refusal = AuditEvent(
+                time=self.now(),
+                kind="refusal",
+                principal=caller.principal,
+                session=caller.session,
+                client=caller.client,
+                server=None if origin is None else origin.server,
+                subject=subject if origin is None else origin.tool,
+                reason=str(reply.error_code),
+            )
+            self.recorder.audit(refusal)
         if reply.is_error or call.tool not in self.recorded_elsewhere:
             self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
         kept = {key: value for key, value in reply.meta.items() if key != ACCOUNT}
         return reply.changed(meta={**kept, META: meta})
-
-    def _refusal(self, call: Call, reply: Reply) -> AuditEvent:
-        caller, origin, named = call.caller, reply.origin, call.arguments.get("tool_name")
-        # The tool that `call_tool` was to call; a name, as far as a caller can be believed.
-        subject = str(named) if named is not None and call.tool in FIND_NAMES else call.tool
-        return AuditEvent(
-            time=self.now(),
-            kind="refusal",
-            principal=caller.principal,
-            session=caller.session,
-            client=caller.client,
-            server=None if origin is None else origin.server,
-            subject=subject if origin is None else origin.tool,
-            reason=str(reply.error_code),
-        )
 
     def _entry(self, call: Call, reply: Reply, reference: Reference, count: Count, milliseconds: float) -> Entry:
         caller, origin, account = call.caller, reply.origin, reply.meta.get(ACCOUNT)

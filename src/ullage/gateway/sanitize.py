@@ -210,7 +210,13 @@ def sanitize_result(reply: Reply) -> Steps[Reply]:
     texts."""
     content: list[Block] = []
     for block in reply.content:
-        content.append((yield from _sanitize_block(block)))
+        text = block.get("text")
+        if not isinstance(text, str) or len(block) != 2:
+            safe_block = _sanitize_object(block)
+        else:
+            safe = yield from _escape_long(text)
+            safe_block = block if safe is text else {**block, "text": safe}
+        content.append(safe_block)
     structured = reply.structured
     if structured is not None and (value := _escape_json(structured.value)) is not structured.value:
         structured = Structured(value)
@@ -221,14 +227,6 @@ def sanitize_result(reply: Reply) -> Steps[Reply]:
     if same and structured is reply.structured and needs is reply.needs and meta is reply.meta:
         return reply
     return replace(reply, content=tuple(content), structured=structured, needs=needs, meta=meta, extension=extension)
-
-
-def _sanitize_block(block: Block) -> Steps[Block]:
-    text = block.get("text")
-    if not isinstance(text, str) or len(block) != 2:
-        return _sanitize_object(block)
-    safe = yield from _escape_long(text)
-    return block if safe is text else {**block, "text": safe}
 
 
 def _escape_long(text: str) -> Steps[str]:

@@ -142,10 +142,6 @@ class Kept(RememberedSource):
         return getattr(self._source, "is_connected", True)
 
     @property
-    def _is_confirmed(self) -> bool:
-        return self._confirmed_starts == self._starts
-
-    @property
     def _era(self) -> Era:
         """Return the protocol era that the source last used; empty for a source that does not tell."""
         era = getattr(self._source, "protocol_era", None)
@@ -316,7 +312,7 @@ class Kept(RememberedSource):
         return answer
 
     def _confirm(self) -> None:
-        if self._asking is None and not self._is_confirmed and not self._is_closed:
+        if self._asking is None and self._confirmed_starts != self._starts and not self._is_closed:
             self._ask_after_change()
 
     async def call(self, call: Call) -> Reply:

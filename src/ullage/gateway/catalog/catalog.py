@@ -447,7 +447,7 @@ class Catalogue:
         in_memory = self._memory.get((server.name, server.key))
 
         def load(database: Database) -> Stored | None:
-            return database.read(lambda connection: _load(connection, server))
+            return database.read(lambda connection: _stored_of(connection, find_server(connection, server)))
 
         stored = await self._stored(load, in_memory)
         return None if stored is None else await anyio.to_thread.run_sync(self._recalled, server, stored)
@@ -457,7 +457,7 @@ class Catalogue:
         under another name."""
 
         def load(database: Database) -> Stored | None:
-            return database.read(lambda connection: _load_same(connection, server))
+            return database.read(lambda connection: _stored_of(connection, find_same_server(connection, server)))
 
         return await self.listing(server) or await self._stored(load, None)
 
@@ -621,14 +621,6 @@ class _Exchange:
         is_changed = is_new or new is not old
         stored = Stored.of(row.id, new, self.introduction, changed=is_changed)
         return stored, is_new, is_changed or self.introduction != row.introduction
-
-
-def _load(connection: Connection, server: Server) -> Stored | None:
-    return _stored_of(connection, find_server(connection, server))
-
-
-def _load_same(connection: Connection, server: Server) -> Stored | None:
-    return _stored_of(connection, find_same_server(connection, server))
 
 
 def _stored_of(connection: Connection, row: ServerRow | None) -> Stored | None:

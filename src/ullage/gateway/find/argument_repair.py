@@ -139,7 +139,18 @@ class _Mender:
             return value
         value = self._typed(value, self._wanted(shape), path)
         if isinstance(value, dict):
-            return self._members(value, shape, path, depth)
+            properties = shape.get("properties")
+            if not isinstance(properties, dict):
+                return value
+            required = shape.get("required")
+            mended: dict[str, Json] = {}
+            for key, member in self._renamed(value, properties, path).items():
+                place = f"{path}.{key}" if path else key
+                if member is None and self._is_spare(properties.get(key), key, required):
+                    self.notes.append(f"`{place}` was null and may be left out; left out")
+                else:
+                    mended[key] = self.value(member, properties.get(key), place, depth + 1)
+            return mended
         items = shape.get("items")
         if isinstance(value, list) and isinstance(items, dict):
             return [self.value(each, items, f"{path}[{at}]", depth + 1) for at, each in enumerate(value)]
@@ -153,22 +164,11 @@ class _Mender:
             reference = schema.get("$ref")
             if not isinstance(reference, str):
                 return schema
-            schema = _part(self._root, reference)
+            found: Json = self._root if reference.startswith("#") else None
+            for step in reference.removeprefix("#").split("/")[1:]:
+                found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+            schema = found
         return None
-
-    def _members(self, value: dict[str, Json], shape: Schema, path: str, depth: int) -> Json:
-        properties = shape.get("properties")
-        if not isinstance(properties, dict):
-            return value
-        required = shape.get("required")
-        mended: dict[str, Json] = {}
-        for key, member in self._renamed(value, properties, path).items():
-            place = f"{path}.{key}" if path else key
-            if member is None and self._is_spare(properties.get(key), key, required):
-                self.notes.append(f"`{place}` was null and may be left out; left out")
-            else:
-                mended[key] = self.value(member, properties.get(key), place, depth + 1)
-        return mended
 
     def _is_spare(self, schema: Json, key: str, required: Json) -> bool:
         """Return whether null is not accepted for a key that is not required, so that it can be dropped."""
@@ -217,7 +217,10 @@ class _Mender:
             return value
         if isinstance(value, str):
             self._budget.spend(len(value) // _LETTERS)
-            meant = _meant(value, wanted)
+            if "boolean" in wanted and value.strip().lower() in ("true", "false"):
+                meant = value.strip().lower() == "true"
+            else:
+                meant = parsed(value)
             if wanted.intersection(_types(meant)):
                 self.notes.append(f"`{path or 'the arguments'}` was a string; read as {_types(meant)[0]}")
                 return meant
@@ -230,27 +233,11 @@ class _Mender:
         return value
 
 
-def _meant(text: str, wanted: frozenset[str]) -> Json:
-    """Return the value that a string represents, if no string is accepted."""
-    if "boolean" in wanted and text.strip().lower() in ("true", "false"):
-        return text.strip().lower() == "true"
-    return parsed(text)
-
-
 def _types(value: Json) -> tuple[str, ...]:
     """Return the schema types of a value, the most specific first."""
     if isinstance(value, float) and value.is_integer():
         return ("number", "integer")
     return _TYPES[type(value)]
-
-
-def _part(root: Schema, reference: str) -> Json:
-    found: Json = root
-    if not reference.startswith("#"):
-        return None
-    for step in reference.removeprefix("#").split("/")[1:]:
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    return found
 
 
 def _plain(name: str) -> str:
@@ -273,10 +260,25 @@ _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list:
 def misfit(tool: Tool, error: "ValidationError") -> InvalidArguments:
     """Return the error for arguments that do not fit."""
     path = _path(error.absolute_path)
+    if error.validator in ("enum", "const"):
+        options = tuple(_text(value) for value in _allowed(error)[:_VALUES])
+    else:
+        schema = error.schema
+        known = _keys(schema.get("properties") if isinstance(schema, Mapping) else None)
+        if error.validator == "required":
+            given = frozenset(_keys(error.instance))
+            options = tuple(name for name in _names(error.validator_value) if name not in given)[:_VALUES]
+        elif error.validator in ("additionalProperties", "unevaluatedProperties"):
+            given = frozenset(_keys(error.instance))
+            spellings = [(name,) for name in known[:_KNOWN]]
+            near = [one for name in _strangers(error)[:_STRANGERS] for one in nearest(name, spellings, most=3)]
+            options = tuple(dict.fromkeys([*near, *(name for name in known if name not in given)]))[:_VALUES]
+        else:
+            options = ()
     return InvalidArguments(
         f"`{tool.name}` was not called: {_problem(error, path)}",
         suggestion=f"It takes {_fragment(tool, error)}",
-        options=_options(error),
+        options=options,
     )
 
 
@@ -320,35 +322,17 @@ def _strangers(error: "ValidationError") -> list[str]:
     return [name for name in _keys(error.instance) if name not in known]
 
 
-def _options(error: "ValidationError") -> tuple[str, ...]:
-    """Return the names or values that would have been accepted, the nearest first."""
-    if error.validator in ("enum", "const"):
-        return tuple(_text(value) for value in _allowed(error)[:_VALUES])
-    schema = error.schema
-    known = _keys(schema.get("properties") if isinstance(schema, Mapping) else None)
-    if error.validator == "required":
-        given = frozenset(_keys(error.instance))
-        return tuple(name for name in _names(error.validator_value) if name not in given)[:_VALUES]
-    if error.validator in ("additionalProperties", "unevaluatedProperties"):
-        given = frozenset(_keys(error.instance))
-        spellings = [(name,) for name in known[:_KNOWN]]
-        near = [one for name in _strangers(error)[:_STRANGERS] for one in nearest(name, spellings, most=3)]
-        return tuple(dict.fromkeys([*near, *(name for name in known if name not in given)]))[:_VALUES]
-    return ()
-
-
 def _fragment(tool: Tool, error: "ValidationError") -> str:
     """Return the violated part of the schema if it is a parameter, else the tool's signature."""
     path = _path(error.absolute_path)
-    return _shown(path, cast("Json", error.schema)) if path else _cut(_signature(tool), _FRAGMENT)
-
-
-def _shown(name: str, schema: Json) -> str:
+    if not path:
+        return _cut(_signature(tool), _FRAGMENT)
+    schema = cast("Json", error.schema)
     for said in (schema, _without_words(schema)) if is_small(schema, values=_FRAGMENT, letters=_MISFIT_LETTERS) else ():
-        text = f"{name}: {written(said)}"
+        text = f"{path}: {written(said)}"
         if len(text) <= _FRAGMENT:
             return text
-    whole: Schema = {"type": "object", "properties": {name: schema}, "required": [name]}
+    whole: Schema = {"type": "object", "properties": {path: schema}, "required": [path]}
     return _cut(_signature(Tool(name="", input_schema=whole)), _FRAGMENT)
 
 

@@ -226,10 +226,8 @@ def _fits(schema: Mapping[str, Any], value: Json, budget: StepBudget) -> bool:
     if isinstance(value, list):
         items = schema.get("items")
         return items is None or all(_fits(items, one, budget) for one in value)
-    return not isinstance(value, dict) or _members_fit(schema, value, budget)
-
-
-def _members_fit(schema: Mapping[str, Any], value: JsonObject, budget: StepBudget) -> bool:
+    if not isinstance(value, dict):
+        return True
     properties: Mapping[str, Any] = schema.get("properties", {})
     if not all(name in value for name in schema.get("required", ())):
         return False
@@ -298,7 +296,19 @@ def read_call(arguments: JsonObject) -> Spoken:
     """
     for from_server in (False, True):
         for depth, (layer, outer) in enumerate(_layers(arguments)):
-            spoken = _read(layer, outer, from_server=from_server)
+            # With `from_server`, the server's key may contain the tool's name.
+            rest = outer | layer
+            has_parameters = any(key in rest for key in _PARAMETERS)
+            tool_key, tool = _taken(rest, _TOOL)
+            server_key, server = _taken(rest, _SERVER if has_parameters else _SERVER[:-1])
+            if tool is None and from_server:
+                tool_key, tool, server_key, server = server_key, server, None, None
+            if tool is None:
+                spoken = None
+            else:
+                read = ((tool_key, _TOOL[0]), (server_key, _SERVER[0]))
+                notes = tuple(_read_as(key, own) for key, own in read if key not in (None, own))
+                spoken = _with_parameters(tool, server, rest, notes, _PARAMETERS)
             if spoken is not None:
                 note = "the call stood inside `parameters`; taken out"
                 return replace(spoken, notes=(note, *spoken.notes)) if depth else spoken
@@ -320,21 +330,6 @@ def _layers(arguments: JsonObject) -> Iterator[tuple[dict[str, Json], dict[str, 
             return
         outer = outer | {name: value for name, value in layer.items() if name != key}
         layer = inner
-
-
-def _read(layer: dict[str, Json], outer: dict[str, Json], *, from_server: bool) -> Spoken | None:
-    """Parse one layer; None if it names no tool. With `from_server`, the server's key may contain the tool's name."""
-    rest = outer | layer
-    has_parameters = any(key in rest for key in _PARAMETERS)
-    tool_key, tool = _taken(rest, _TOOL)
-    server_key, server = _taken(rest, _SERVER if has_parameters else _SERVER[:-1])
-    if tool is None and from_server:
-        tool_key, tool, server_key, server = server_key, server, None, None
-    if tool is None:
-        return None
-    read = ((tool_key, _TOOL[0]), (server_key, _SERVER[0]))
-    notes = tuple(_read_as(key, own) for key, own in read if key not in (None, own))
-    return _with_parameters(tool, server, rest, notes, _PARAMETERS)
 
 
 def _with_parameters(
@@ -612,19 +607,14 @@ def _found_as_said(view: View, spoken: Spoken) -> tuple[Entry, Spoken]:
     try:
         return view.find(spoken.tool, spoken.server), spoken
     except UnknownTool:
-        named = _by_full_name(view, spoken)
+        if spoken.server is None or spoken.server in view.servers:
+            named = None
+        else:
+            named = next((entry for entry in view.entries if entry.listed == spoken.tool), None)
         if named is None:
             raise
         note = f"no server is called `{spoken.server}`; the tool's name says which"
         return named, replace(spoken, notes=(*spoken.notes, note))
-
-
-def _by_full_name(view: View, spoken: Spoken) -> Entry | None:
-    """Return the tool listed under exactly this name, if the server given beside it does not exist and so cannot
-    conflict."""
-    if spoken.server is None or spoken.server in view.servers:
-        return None
-    return next((entry for entry in view.entries if entry.listed == spoken.tool), None)
 
 
 def _budgeted(spoken: Spoken, entry: Entry) -> tuple[Spoken, int | None]:

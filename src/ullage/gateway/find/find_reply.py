@@ -664,25 +664,21 @@ def _separated(pieces: Sequence[Piece]) -> list[str]:
 
 def _notes(beside: Beside, room: int, weigh: Weigh) -> str:
     """Format `missing` and `hint` at the greatest length that fits, each followed by a comma."""
-    for said in _lengths(beside.missing, beside.hint):
+    names: list[Json] = [one.server for one in beside.missing]
+    whole: list[Json] = [f"{one.server}: {one.brief}" for one in beside.missing]
+    few: list[Json] = [*names[:5], *([f"and {len(names) - 5} more"] if len(names) > 5 else [])]
+    number: list[Json] = [f"{len(names)} servers"] if names else []
+    for said in [
+        {"missing": whole, "hint": beside.hint},
+        {"missing": names, "hint": beside.hint},
+        {"missing": few, "hint": beside.hint},
+        {"missing": few},
+        {"missing": number},
+    ]:
         text = "".join(f'"{key}":{written(value)},' for key, value in said.items() if value)
         if weigh(text).high <= room:
             return text
     return ""
-
-
-def _lengths(missing: Sequence[Missing], hint: str | None) -> list[dict[str, Json]]:
-    names: list[Json] = [one.server for one in missing]
-    whole: list[Json] = [f"{one.server}: {one.brief}" for one in missing]
-    few: list[Json] = [*names[:5], *([f"and {len(names) - 5} more"] if len(names) > 5 else [])]
-    number: list[Json] = [f"{len(names)} servers"] if names else []
-    return [
-        {"missing": whole, "hint": hint},
-        {"missing": names, "hint": hint},
-        {"missing": few, "hint": hint},
-        {"missing": few},
-        {"missing": number},
-    ]
 
 
 _MOST = 4_096

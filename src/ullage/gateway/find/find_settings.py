@@ -339,7 +339,17 @@ class Standing:
         """Return the kept choice if it is still valid for this view, else decide again."""
         kept = self._kept(settings)
         if kept is None or not self._stands(kept, view, settings):
-            kept = await self._anew(view, settings, kept)
+            decision = decide(
+                settings.mode,
+                catalogue=None if view.missing else await self.weigh(view),
+                window=self.window(),
+                share=settings.direct_below,
+                previous=kept.surface if kept else None,
+            )
+            decision = replace(decision, configuration=settings.configuration)
+            if decision.certain and settings.mode == "auto":
+                self.memory.remember(settings.key, decision)
+            kept = decision
         self.decided, self._seen = kept, view.revision
         return kept.surface
 
@@ -353,19 +363,6 @@ class Standing:
             return False
         settled = self._seen == view.revision or self._promised == settings.configuration
         return settled or kept.surface == "search" or bool(view.missing)
-
-    async def _anew(self, view: View, settings: FindSettings, kept: Decision | None) -> Decision:
-        decision = decide(
-            settings.mode,
-            catalogue=None if view.missing else await self.weigh(view),
-            window=self.window(),
-            share=settings.direct_below,
-            previous=kept.surface if kept else None,
-        )
-        decision = replace(decision, configuration=settings.configuration)
-        if decision.certain and settings.mode == "auto":
-            self.memory.remember(settings.key, decision)
-        return decision
 
 
 OWN_SERVER = "ullage"

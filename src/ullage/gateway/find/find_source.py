@@ -156,17 +156,14 @@ class Find(MergedWrapper):
         if entry.access == "deny":
             raise denied_error(entry)
         await self._consent.obtain(entry, call)
-        reply = await self._answer_own(call)
-        self._consent.note(entry, call, reply)
-        return reply
-
-    async def _answer_own(self, call: Call) -> Reply:
         try:
-            return await (self._find(call) if call.tool == FIND.name else self._calling.call(call, self.settings))
+            reply = await (self._find(call) if call.tool == FIND.name else self._calling.call(call, self.settings))
         except InvalidArguments as error:
             text = json.dumps(error.wire(), ensure_ascii=False)
             self._figures.replied(call.caller, self._figures.weigh(call.caller)(text).tokens)
             raise
+        self._consent.note(entry, call, reply)
+        return reply
 
     async def meet_servers(self) -> None:
         """Wait for servers whose tools are shown, so that a client is told the right instructions and capabilities.
@@ -191,20 +188,20 @@ class Find(MergedWrapper):
         surface, budget = self.surface, self.settings.instructions_budget
         weigh = self._figures.weigh(self._around.lister)
 
-        alone = self._alone() if surface == "direct" else None
+        if surface == "direct":
+            members = self.inner.members
+            owner = only_unprefixed(members)
+            if owner is None or owner.description or any(not one.own and one is not owner for one in members):
+                alone = None
+            else:
+                alone = instructions_of(owner)
+        else:
+            alone = None
 
         def make() -> str:
             return introduce(view, surface, lambda text: weigh(text).high, budget, alone)
 
         return self._introduced.of((view, surface, budget, alone), make)
-
-    def _alone(self) -> str | None:
-        """Return the instructions of the only server; None if there are several, or if its tools are renamed."""
-        members = self.inner.members
-        owner = only_unprefixed(members)
-        if owner is None or owner.description or any(not one.own and one is not owner for one in members):
-            return None
-        return instructions_of(owner)
 
     @property
     def surface(self) -> Surface:

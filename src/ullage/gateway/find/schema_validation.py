@@ -143,21 +143,18 @@ def ways(pattern: str, length: int) -> int | None:
         return None
     found = choices if plain.startswith("^") and "|" not in plain else choices * max(1, length)
     for quantifier in _QUANTIFIER.finditer(plain):
-        found *= _ways(quantifier, length)
+        whole, least, comma, most = quantifier.groups()
+        if whole == "?":
+            found *= 2
+        elif whole in "*+" or (comma and not most):
+            found *= max(1, length)
+        elif not comma:
+            found *= 1
+        else:
+            found *= max(1, int(most) - int(least or 0) + 1)
         if found > _WAYS:
             return None
     return found if found <= _WAYS else None
-
-
-def _ways(quantifier: re.Match[str], length: int) -> int:
-    whole, least, comma, most = quantifier.groups()
-    if whole == "?":
-        return 2
-    if whole in "*+" or (comma and not most):
-        return max(1, length)
-    if not comma:
-        return 1
-    return max(1, int(most) - int(least or 0) + 1)
 
 
 def _choices(plain: str) -> int | None:

@@ -287,7 +287,14 @@ def scope_of(description: str, said: Sequence[str], view: View) -> Scope:
     if said:
         servers = frozenset(_server(name, view) for name in said)
         return Scope("" if _named(description, view) & servers else description, servers)
-    return _marked(description, view) or _whole(description, view) or Scope(description)
+    before = _BEFORE_COLON.fullmatch(description)
+    if before and (servers := _named(before[1], view)):
+        marked = Scope(before[2].strip(), servers)
+    else:
+        found = {mark: servers for mark in _AT.findall(description) if (servers := _named(mark, view))}
+        rest = " ".join(_AT.sub(lambda mark: "" if mark[1] in found else mark[0], description).split())
+        marked = Scope(rest, frozenset[str]().union(*found.values())) if found else None
+    return marked or _whole(description, view) or Scope(description)
 
 
 def stray(description: str, view: View) -> str | None:
@@ -307,16 +314,6 @@ def _server(name: str, view: View) -> str:
         if len(alike) == 1:
             return alike[0]
         raise InvalidArguments(error.message, suggestion=error.suggestion, options=error.options) from error
-
-
-def _marked(text: str, view: View) -> Scope | None:
-    """Return the scope of `server: words` or `words @server`; None for any other text."""
-    before = _BEFORE_COLON.fullmatch(text)
-    if before and (servers := _named(before[1], view)):
-        return Scope(before[2].strip(), servers)
-    found = {mark: servers for mark in _AT.findall(text) if (servers := _named(mark, view))}
-    rest = " ".join(_AT.sub(lambda mark: "" if mark[1] in found else mark[0], text).split())
-    return Scope(rest, frozenset[str]().union(*found.values())) if found else None
 
 
 def _whole(text: str, view: View) -> Scope | None:
@@ -404,7 +401,23 @@ def read_query(arguments: JsonObject, budget: int) -> Query:
     given, budget = dict(arguments), max(budget, LEAST_BUDGET)
     description, notes = _text(given.pop("tool_description", None)), list[str]()
     keywords = _text(given.pop("tool_keywords", None))
-    most = _tokens(given.pop("max_tokens", None), budget)
+    value = given.pop("max_tokens", None)
+    number = parsed(value) if isinstance(value, str) else value
+    if number is None:
+        most = budget
+    else:
+        if (
+            isinstance(number, bool)
+            or not isinstance(number, int | float)
+            or (isinstance(number, float) and math.isnan(number))
+        ):
+            raise InvalidArguments("`max_tokens` must be a number", suggestion=f"Leave it out for {budget}.")
+        if number < LEAST_BUDGET:
+            raise InvalidArguments(
+                f"no reply fits into a `max_tokens` below {LEAST_BUDGET}",
+                suggestion=f"Give {LEAST_BUDGET} or more, or leave it out.",
+            )
+        most = int(min(number, _MOST_TOKENS))
     servers = next((named for one in _SERVER if one in given and (named := _names(given.pop(one)))), ())
     if not description and (other := next((one for one in _OTHER_WORDS if _text(given.get(one))), None)):
         description = _text(given.pop(other))
@@ -433,24 +446,6 @@ def _names(value: Json) -> tuple[str, ...]:
     """Return the names in a string separated by commas, or in a list."""
     each = value if isinstance(value, list) else value.split(",") if isinstance(value, str) else []
     return tuple(name.strip() for name in each if isinstance(name, str) and name.strip())
-
-
-def _tokens(value: Json, budget: int) -> int:
-    number = parsed(value) if isinstance(value, str) else value
-    if number is None:
-        return budget
-    if (
-        isinstance(number, bool)
-        or not isinstance(number, int | float)
-        or (isinstance(number, float) and math.isnan(number))
-    ):
-        raise InvalidArguments("`max_tokens` must be a number", suggestion=f"Leave it out for {budget}.")
-    if number < LEAST_BUDGET:
-        raise InvalidArguments(
-            f"no reply fits into a `max_tokens` below {LEAST_BUDGET}",
-            suggestion=f"Give {LEAST_BUDGET} or more, or leave it out.",
-        )
-    return int(min(number, _MOST_TOKENS))
 
 
 def rank(search: Search, view: View, query: Query, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:
@@ -503,8 +498,10 @@ def _found(search: Search, query: Query, scope: Scope, entries: Mapping[str, Ent
         listed = hit.document.id
         if listed not in found:
             found[listed] = Ranked(listed, False, True, hit.score)
-    for listed in _of_servers(scope, entries):
-        found.setdefault(listed, Ranked(listed=listed, near=False))
+    if scope.servers:
+        for listed, entry in entries.items():
+            if entry.server in scope.servers:
+                found.setdefault(listed, Ranked(listed=listed, near=False))
     return found
 
 
@@ -512,11 +509,6 @@ def _within(scope: Scope, entries: Mapping[str, Entry], hits: Iterable[Hit]) -> 
     if not scope.servers:
         return [hit for hit in hits if hit.document.id in entries]
     return [hit for hit in hits if (entry := entries.get(hit.document.id)) and scope.holds(entry.server)]
-
-
-def _of_servers(scope: Scope, entries: Mapping[str, Entry]) -> list[str]:
-    """Return the tools of the requested servers, in the order of their lists."""
-    return [listed for listed, entry in entries.items() if entry.server in scope.servers] if scope.servers else []
 
 
 _NAMES = re.compile(r'[^\s"\\,()\[\]]+')
@@ -655,22 +647,22 @@ class Searching:
         hits = [(each, entries[each.listed]) for each in ranked]
         forms = await self._shelf.forms([entry for _, entry in hits])
         baseline = await self._figures.baseline(asked.view, asked.caller)
-        returns = await self._returns(asked, [entry for _, entry in hits[:_WITH_SHAPES]])
+        shapes, principal = self._shapes, asked.caller.principal
+        if shapes is None or not asked.settings.shapes:
+            returns = {}
+        else:
+            await shapes.load(principal)
+            model, weigh = self._figures.model(asked.caller), self._figures.weigh(asked.caller)
+            returns = {
+                one.listed: shapes.text_of(principal, one, model, lambda text: weigh(text).high)
+                for one in [entry for _, entry in hits[:_WITH_SHAPES]]
+            }
         work = partial(self._compose, asked, list(zip(hits, forms, strict=True)), baseline, returns)
         # Definitions may be of any length, and their tokens are counted when they are first found.
         letters = sum(len(form.definition) for form in forms)
         found = await anyio.to_thread.run_sync(work) if letters > _LETTERS else work()
         lesson.note(found.text, ranked, entries)
         return found
-
-    async def _returns(self, asked: Asked, entries: Sequence[Entry]) -> dict[str, str]:
-        """Return what these tools return, as texts by their listed names."""
-        shapes, principal = self._shapes, asked.caller.principal
-        if shapes is None or not asked.settings.shapes:
-            return {}
-        await shapes.load(principal)
-        model, weigh = self._figures.model(asked.caller), self._figures.weigh(asked.caller)
-        return {one.listed: shapes.text_of(principal, one, model, lambda text: weigh(text).high) for one in entries}
 
     async def has_match(self, asked: Asked) -> bool:
         """Return whether any tool of the view is near the query."""
@@ -726,7 +718,9 @@ class Searching:
     ) -> Found:
         weigh, doors = self._figures.weigh(asked.caller), not asked.settings.join_calls
         known = self._candidates.of_model(self._figures.model(asked.caller), baseline)
-        reading = self._reading.of((asked.view,), lambda: _readers(asked.view))
+        reading = self._reading.of(
+            (asked.view,), lambda: frozenset(entry.listed for entry in asked.view.entries if entry.is_read_only)
+        )
         candidates = [
             known(
                 form,
@@ -760,11 +754,6 @@ async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> t
     work = partial(rank, search, asked.view, asked.query, entries)
     takes_long = asked.settings.index == "encoder" or len(entries) > _MANY
     return await anyio.to_thread.run_sync(work) if takes_long else work()
-
-
-def _readers(view: View) -> frozenset[str]:
-    """Return the listed names of the read-only tools."""
-    return frozenset(entry.listed for entry in view.entries if entry.is_read_only)
 
 
 def _withheld(asked: Asked) -> str | None:

@@ -35,7 +35,7 @@ from ullage.search import Embedder, EmbedderFailed, load_encoder, load_table
 from ullage.tool import Tool
 
 from ..merge.tool_view import Entry, View
-from ..tool_source import Spawn, Work, definition_hash, definition_text
+from ..tool_source import Spawn, definition_hash, definition_text
 from .tool_forms import Forms, FormsCache, FormsKept
 
 if TYPE_CHECKING:
@@ -82,17 +82,14 @@ class Embedders:
 
     def _of(self, kind: IndexKind) -> Embedder | None:
         if kind not in self._loaded and kind in self._loaders:
-            self._loaded[kind] = self._load(kind)
+            try:
+                self._loaded[kind] = self._loaders[kind]()
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with an install, words can be searched
+                instead, loss = _INSTEAD[kind]
+                hint = f" ({error.suggestion})" if isinstance(error, UllageError) and error.suggestion else ""
+                _log.warning("search by meaning (`%s`) cannot be loaded: %s%s; %s", kind, error, hint, loss)
+                self._loaded[kind] = self._of(instead)
         return self._loaded.get(kind)
-
-    def _load(self, kind: IndexKind) -> Embedder | None:
-        try:
-            return self._loaders[kind]()
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with an install, words can be searched
-            instead, loss = _INSTEAD[kind]
-            hint = f" ({error.suggestion})" if isinstance(error, UllageError) and error.suggestion else ""
-            _log.warning("search by meaning (`%s`) cannot be loaded: %s%s; %s", kind, error, hint, loss)
-            return self._of(instead)
 
 
 VectorKey = tuple[str, str]
@@ -317,18 +314,15 @@ class Shelf:
         self._index, self._stand_in = (view.revision, kind, indexed.index), None
         self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
         if indexed.made:
-            await self._behind(partial(self._keep, indexed))
+            work = partial(self._keep, indexed)
+            if self._spawn is None:
+                await work()
+            else:
+                self._spawn(work)
         return indexed.index
 
     async def _keep(self, indexed: Indexed) -> None:
         await anyio.to_thread.run_sync(self._indexing.keep, indexed.made)
-
-    async def _behind(self, work: Work) -> None:
-        """Run the work in the background if there is one, else now."""
-        if self._spawn is None:
-            await work()
-        else:
-            self._spawn(work)
 
     async def weights(self, view: View, model: str, weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
         """Return the tokens of all servers' definitions and of Ullage's own, for a model.

@@ -114,7 +114,14 @@ class Merge(MergedSource):
         self._servers = tuple(member.name for member in self._members)
         for part in (self._tools, self._resources, self._prompts):
             part.replace(self._members)
-        self._watch_members()
+        staying = {member.name: member.source for member in self._members}
+        for name, (source, unwatch) in tuple(self._watching.items()):
+            if staying.get(name) is not source:
+                unwatch()
+                del self._watching[name]
+        for name, source in staying.items():
+            if name not in self._watching:
+                self._watching[name] = source, source.watch(self._listener(name))
         if "tools" in self._told:
             self._tools.ask_in_background()
         self._tools_arrived()
@@ -168,7 +175,9 @@ class Merge(MergedSource):
         try:
             return self.known.find(name, server)
         except UnknownTool:
-            awaited = self._possible_owners(name, server)
+            missing = {one.server for one in self._tools.missing()}
+            unheard = [member for member in self._members if member.name in missing]
+            awaited = frozenset(member.name for member in unheard if _may_own(member, name, server))
             if not awaited:
                 return self._find_or_pass(name, server)
         await self._tools.recall()
@@ -324,11 +333,6 @@ class Merge(MergedSource):
             self._seen = heard, replace(self._seen[1], missing=missing, servers=servers)
         return self._seen[1]
 
-    def _possible_owners(self, name: str, server: str | None) -> frozenset[str]:
-        missing = {one.server for one in self._tools.missing()}
-        unheard = [member for member in self._members if member.name in missing]
-        return frozenset(member.name for member in unheard if _may_own(member, name, server))
-
     async def _referred(self, reference: JsonObject) -> tuple[Member, JsonObject]:
         """Return the member that a completion refers to, and the reference in that member's own names."""
         if reference.get("type") == "ref/prompt":
@@ -344,16 +348,6 @@ class Merge(MergedSource):
             )
         return place.member, {**reference, "uri": place.uri}
 
-    def _watch_members(self) -> None:
-        staying = {member.name: member.source for member in self._members}
-        for name, (source, unwatch) in tuple(self._watching.items()):
-            if staying.get(name) is not source:
-                unwatch()
-                del self._watching[name]
-        for name, source in staying.items():
-            if name not in self._watching:
-                self._watching[name] = source, source.watch(self._listener(name))
-
     def _listener(self, server: str) -> Listener:
         return lambda change: self._changed(server, change)
 
@@ -366,14 +360,10 @@ class Merge(MergedSource):
             for shown in self._resources.changes_shown(server, change):
                 self._announce(shown)
         else:
-            self._outdated(self._resources if change.kind == "resources" else self._prompts, server, change)
-
-    def _outdated(self, part: Resources | Prompts, server: str, change: Change) -> None:
-        """Announce a change once the new list has arrived and differs; at once if there is no list to compare or no
-        background."""
-        outdated = part.outdate(server)
-        if change.is_announced or change.kind not in self._told or (outdated and not part.ask_in_background()):
-            self._announce(change)
+            part = self._resources if change.kind == "resources" else self._prompts
+            outdated = part.outdate(server)
+            if change.is_announced or change.kind not in self._told or (outdated and not part.ask_in_background()):
+                self._announce(change)
 
     def _tools_arrived(self) -> None:
         if self._spawn is not None and "tools" in self._told and self._is_long():

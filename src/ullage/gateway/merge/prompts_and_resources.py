@@ -389,7 +389,15 @@ class Resources:
         if place is None:
             return await self._try_all(read)
         contents = await place.member.source.read(replace(read, uri=place.uri))
-        return await self._contents_shown(place.member, read, contents)
+        member = place.member
+        uris = {uri for one in contents.contents if isinstance(uri := one.get("uri"), str)}
+        is_mapped = unmapped(read.uri) is not None
+        found = {} if is_mapped else await self._find_owners(uris)
+
+        def shown(uri: str) -> str:
+            return mapped(member.name, uri) if is_mapped else self._outward(member.name, uri, found.get(uri))
+
+        return replace(contents, contents=tuple(with_uri(one, shown) for one in contents.contents))
 
     async def subscribe(self, uri: str) -> None:
         place = await self._subscribable(uri)
@@ -475,17 +483,6 @@ class Resources:
         if self._made is None or not self._made.is_of(*heard):
             self._made = _make_resources(*heard)
         return self._made
-
-    async def _contents_shown(self, member: Member, read: Read, contents: Contents) -> Contents:
-        """Return the contents with addresses in the same form as the requested one."""
-        uris = {uri for one in contents.contents if isinstance(uri := one.get("uri"), str)}
-        is_mapped = unmapped(read.uri) is not None
-        found = {} if is_mapped else await self._find_owners(uris)
-
-        def shown(uri: str) -> str:
-            return mapped(member.name, uri) if is_mapped else self._outward(member.name, uri, found.get(uri))
-
-        return replace(contents, contents=tuple(with_uri(one, shown) for one in contents.contents))
 
     async def _try_all(self, read: Read) -> Contents:
         """Read from each member in turn until one knows the address. If there is only one, its own error is the

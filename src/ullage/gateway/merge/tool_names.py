@@ -98,7 +98,13 @@ def listed_names(
     late: list[tuple[Owned, str]] = []
     for owner in owners:
         for name in owner.names:
-            if not names.give(_wish(owner, name), (owner.server, name)):
+            if not owner.prefix:
+                wish = _suffixed(owner, name, _HASH) if has_invisible(name) else name
+            else:
+                plain = f"{_clean(owner.prefix)}{_JOINT}{_clean(name)}"
+                legible = any(letter.isalnum() for letter in _clean(name))
+                wish = plain if legible and len(plain) <= LONGEST else _suffixed(owner, name, _HASH)
+            if not names.give(wish, (owner.server, name)):
                 late.append((owner, name))
     for owner, name in late:
         digits = _HASH
@@ -132,14 +138,6 @@ class _Names:
         self._taken.add(folded)
         self.listed[origin] = name
         return True
-
-
-def _wish(owner: Owned, name: str) -> str:
-    if not owner.prefix:
-        return _suffixed(owner, name, _HASH) if has_invisible(name) else name
-    plain = f"{_clean(owner.prefix)}{_JOINT}{_clean(name)}"
-    legible = any(letter.isalnum() for letter in _clean(name))
-    return plain if legible and len(plain) <= LONGEST else _suffixed(owner, name, _HASH)
 
 
 def _suffixed(owner: Owned, name: str, digits: int) -> str:

@@ -278,7 +278,29 @@ class View:
             )
             raise listing_failed
         if len(found) != 1:
-            raise self._unknown_tool(name, owner, found)
+            shown, place = name[:100], "" if owner is None else f" of server `{owner}`"
+            allowed = tuple(entry.listed for entry in found if entry.access != "deny")[:_MOST_OPTIONS]
+            if found:
+                error = UnknownTool(
+                    f"`{shown}` may mean {len(found)} tools",
+                    suggestion="Say which, by an option below.",
+                    options=allowed,
+                )
+            else:
+                absent = self._absent(name, owner)
+                entries = [entry for entry in self.entries if owner is None or entry.server == owner]
+                missing = self.missing if absent is None else (absent,)
+                if not missing:
+                    others = ""
+                else:
+                    named = "; ".join(f"`{one.server}` ({one.brief})" for one in missing[:_MOST_OPTIONS])
+                    others = f" Not known are the tools of {named}."
+                error = UnknownTool(
+                    f"no tool{place} is called `{shown}`",
+                    suggestion=f"`find_tool` finds tools by what they do; the options are the nearest names.{others}",
+                    options=nearest(name, [(entry.listed, entry.original) for entry in entries]),
+                )
+            raise error
         if found[0].access == "deny":
             raise denied_error(found[0])
         if (change := found[0].change) is not None:
@@ -304,22 +326,6 @@ class View:
             options=near,
         )
 
-    def _unknown_tool(self, name: str, server: str | None, found: Sequence[Entry]) -> UnknownTool:
-        shown, place = name[:100], "" if server is None else f" of server `{server}`"
-        allowed = tuple(entry.listed for entry in found if entry.access != "deny")[:_MOST_OPTIONS]
-        if found:
-            return UnknownTool(
-                f"`{shown}` may mean {len(found)} tools", suggestion="Say which, by an option below.", options=allowed
-            )
-        absent = self._absent(name, server)
-        entries = [entry for entry in self.entries if server is None or entry.server == server]
-        others = _missing_hint(self.missing if absent is None else (absent,))
-        return UnknownTool(
-            f"no tool{place} is called `{shown}`",
-            suggestion=f"`find_tool` finds tools by what they do; the options are the nearest names.{others}",
-            options=nearest(name, [(entry.listed, entry.original) for entry in entries]),
-        )
-
     def _absent(self, name: str, server: str | None) -> Missing | None:
         """The missing server that the name would belong to, by the server's name or prefix within it."""
         if server is not None:
@@ -337,13 +343,6 @@ def _possible_servers(name: str) -> Iterable[str]:
     parts = _NAME_SEPARATORS.split(name[:_LONGEST_NAME])
     skipped = 2 if parts[0].lower() == "mcp" else 0
     return (spelt for part in parts[: len(parts) - 1][: skipped + 1] if (spelt := key(part)))
-
-
-def _missing_hint(missing: Sequence[Missing]) -> str:
-    if not missing:
-        return ""
-    named = "; ".join(f"`{one.server}` ({one.brief})" for one in missing[:_MOST_OPTIONS])
-    return f" Not known are the tools of {named}."
 
 
 def denied_error(entry: Entry) -> Denied:
@@ -441,7 +440,15 @@ def build_view(listings: Iterable[MemberListing], *, reserved: Iterable[str] = (
     changes = {
         member.name: member.source.withheld() for member, _ in pairs if isinstance(member.source, RememberedSource)
     }
-    owned = _names_by_server(pairs, changes)
+    # Withheld tools keep their names, so that no other tool is listed under one.
+    owned = [
+        Owned(
+            server=member.name,
+            prefix=member.prefix,
+            names=tuple(dict.fromkeys((*(tool.name for tool in listing.tools), *changes.get(member.name, ())))),
+        )
+        for member, listing in pairs
+    ]
     given = NOBODY if before is None else before.given
     listed = listed_names(owned, reserved, given)
     entries = _build_entries(pairs, owned, listed, before, changes)
@@ -477,18 +484,6 @@ _Changes = Mapping[str, Mapping[str, DefinitionChange]]
 """Changed definitions by server and tool."""
 
 
-def _names_by_server(pairs: Sequence[MemberListing], changes: _Changes) -> list[Owned]:
-    """The names of every member's tools. Withheld tools keep their names, so that no other tool is listed under one."""
-    return [
-        Owned(
-            server=member.name,
-            prefix=member.prefix,
-            names=tuple(dict.fromkeys((*(tool.name for tool in listing.tools), *changes.get(member.name, ())))),
-        )
-        for member, listing in pairs
-    ]
-
-
 def _build_entries(
     pairs: Sequence[MemberListing],
     owned: Sequence[Owned],
@@ -511,10 +506,28 @@ def _build_entries(
 
 
 def _build_entry(member: Member, tool: Tool, listed: str, taken: set[str], old: Entry | None) -> Entry:
-    aliases = _claim_aliases(member, tool, taken)
+    # A member with a prefix has no aliases.
+    if member.prefix:
+        aliases = ()
+    else:
+        free = tuple(alias for alias in tool.aliases if alias not in taken)
+        taken.update(free)
+        aliases = free
     count = member.source.token_count(tool.name) if isinstance(member.source, RememberedSource) else None
     safe, originals = sanitize_tool(tool)
-    merged = _with_listed_name(safe, listed, aliases)
+    if safe.name == listed and safe.aliases == aliases:
+        merged = safe
+    else:
+        merged = Tool(
+            name=listed,
+            input_schema=safe.input_schema,
+            description=safe.description,
+            title=safe.title,
+            output_schema=safe.output_schema,
+            annotations=safe.annotations,
+            aliases=aliases,
+            extra=safe.extra,
+        )
     if old is not None and _is_same_tool(old.tool, merged):
         merged = old.tool
     return Entry(
@@ -538,30 +551,6 @@ def _is_same_tool(old: Tool, new: Tool) -> bool:
 
 def _definition_parts(tool: Tool) -> tuple[object, ...]:
     return tool.input_schema, tool.description, tool.title, tool.output_schema, tool.annotations, tool.extra
-
-
-def _claim_aliases(member: Member, tool: Tool, taken: set[str]) -> tuple[str, ...]:
-    """The declared aliases that are still free, added to `taken`. A member with a prefix has none."""
-    if member.prefix:
-        return ()
-    free = tuple(alias for alias in tool.aliases if alias not in taken)
-    taken.update(free)
-    return free
-
-
-def _with_listed_name(tool: Tool, listed: str, aliases: tuple[str, ...]) -> Tool:
-    if tool.name == listed and tool.aliases == aliases:
-        return tool
-    return Tool(
-        name=listed,
-        input_schema=tool.input_schema,
-        description=tool.description,
-        title=tool.title,
-        output_schema=tool.output_schema,
-        annotations=tool.annotations,
-        aliases=aliases,
-        extra=tool.extra,
-    )
 
 
 def _view_revision(pairs: Sequence[MemberListing], shown: Sequence[Entry], before: View | None) -> str:

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast
 
 from ullage.messages import Media
-from ullage.table import Continued, Path, Scanned, scan
+from ullage.table import Continued, Path, scan
 from ullage.tokens import Meter, Steps
 from ullage.tool import Block, Json, Reply, Structured
 
@@ -116,10 +116,6 @@ def survey(text: str) -> Steps[Layout]:
     scanned = yield from scan(text)
     if scanned is None or scanned.count < 2 or not scanned.is_most_of(text):
         return (yield from lines_of(text, is_json=True))
-    return (yield from _records(text, scanned))
-
-
-def _records(text: str, scanned: Scanned) -> Steps[Layout]:
     spans = array("q")
     for record in scanned.records(text):
         spans.extend((record.start, record.end))
@@ -464,7 +460,12 @@ def text_of(block: Block) -> str | None:
 def contents(reply: Reply) -> Steps[tuple[Content, ...]]:
     """Return every part of a reply with its layout."""
     found = list[Content]()
-    together = yield from _together(reply.content)
+    text = joined(reply.content)
+    layout = None if text is None else (yield from survey(text))
+    if text is None or layout is None or len(layout) != len(reply.content) or layout.kind != "records":
+        together = None
+    else:
+        together = Content(part=Part(text=text, layout=layout), blocks=tuple(reply.content))
     if together is not None:
         found.append(together)
     for block in reply.content if together is None else ():
@@ -485,14 +486,6 @@ def _part(block: Block) -> Steps[Part]:
     resource = block.get("resource")
     label = str(resource.get("uri", "")) if isinstance(resource, dict) else ""
     return Part(text=text, layout=(yield from survey(text)), label=label)
-
-
-def _together(content: Sequence[Block]) -> Steps[Content | None]:
-    text = joined(content)
-    layout = None if text is None else (yield from survey(text))
-    if text is None or layout is None or len(layout) != len(content) or layout.kind != "records":
-        return None
-    return Content(part=Part(text=text, layout=layout), blocks=tuple(content))
 
 
 def are_objects(content: Sequence[Block]) -> bool:

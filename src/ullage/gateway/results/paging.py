@@ -173,23 +173,6 @@ class _Paging:
 
     def _of(self, characters: int) -> Steps[Page]:
         yield from self._take(characters)
-        return (yield from self._fitted())
-
-    def _take(self, characters: int) -> Steps[None]:
-        size = sum(len(unit) for _, unit in self.taken)
-        while self.behind is not None and size <= characters and len(self.taken) != self.manner.limit:
-            if self.taken and self._is_too_long(self.behind[1]):
-                return
-            self.taken.append(self.behind)
-            size += len(self.behind[1])
-            self.behind = next(self.units, None)
-            if len(self.taken) % _STRIDE == 0:
-                yield
-
-    def _is_too_long(self, unit: str) -> bool:
-        return len(unit) > _LONGEST * self.budget
-
-    def _fitted(self) -> Steps[Page]:
         if self.taken and self._is_too_long(self.taken[0][1]):
             return (yield from self._beginning(*self.taken[0]))
         form = yield from self._form()
@@ -211,13 +194,50 @@ class _Paging:
             columns=form.columns,
         )
 
+    def _take(self, characters: int) -> Steps[None]:
+        size = sum(len(unit) for _, unit in self.taken)
+        while self.behind is not None and size <= characters and len(self.taken) != self.manner.limit:
+            if self.taken and self._is_too_long(self.behind[1]):
+                return
+            self.taken.append(self.behind)
+            size += len(self.behind[1])
+            self.behind = next(self.units, None)
+            if len(self.taken) % _STRIDE == 0:
+                yield
+
+    def _is_too_long(self, unit: str) -> bool:
+        return len(unit) > _LONGEST * self.budget
+
     def _next(self, rows: int) -> int:
         if rows:
             return self.taken[rows - 1][0] + 1
         return self.taken[0][0] if self.taken else 0
 
     def _form(self) -> Steps[_Form]:
-        table = _table(self.taken, self.manner) if self.manner.kind == "records" else None
+        if self.manner.kind == "records":
+            try:
+                # Digit by digit, since a float would round.
+                records: list[Any] = [
+                    json.loads(unit, parse_float=Decimal, object_pairs_hook=each_once) for _, unit in self.taken
+                ]
+                found = find_table(records)
+                if found is None or not isinstance(records[0], dict):
+                    table = None
+                else:
+                    lines = [
+                        _row(
+                            *([number] if self.manner.numbered else []),
+                            *(record.get(key, ABSENT) for key in found.columns),
+                        )
+                        for (number, _), record in zip(self.taken, records, strict=True)
+                    ]
+                    table = _Form(
+                        _row(*([_NUMBER] if self.manner.numbered else []), *found.columns), lines, found.column_count
+                    )
+            except (ValueError, RecursionError):
+                table = None
+        else:
+            table = None
         yield
         lines = [_line(number, unit, self.manner) for number, unit in self.taken]
         # The first is on a line of its own, wherever it started.
@@ -290,27 +310,6 @@ def _line(number: int, unit: str, manner: Manner) -> str:
 def compact(text: str) -> str:
     """Remove white space between the tokens of JSON; values stay as written."""
     return _WHITE.sub(r"\1", text) if "\n" in text or ": " in text or ", " in text else text
-
-
-def _table(taken: Sequence[Numbered], manner: Manner) -> _Form | None:
-    """Return the records as a table; None if they are not rows, or if a table would lose something."""
-    try:
-        return _rows(taken, manner)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _rows(taken: Sequence[Numbered], manner: Manner) -> _Form | None:
-    # Digit by digit, since a float would round.
-    records: list[Any] = [json.loads(unit, parse_float=Decimal, object_pairs_hook=each_once) for _, unit in taken]
-    found = find_table(records)
-    if found is None or not isinstance(records[0], dict):
-        return None
-    lines = [
-        _row(*([number] if manner.numbered else []), *(record.get(key, ABSENT) for key in found.columns))
-        for (number, _), record in zip(taken, records, strict=True)
-    ]
-    return _Form(_row(*([_NUMBER] if manner.numbered else []), *found.columns), lines, found.column_count)
 
 
 def _row(*cells: Cell | Absent) -> str:
@@ -436,7 +435,12 @@ class Reading:
         return "" if self.total is None else f" of {self.total}"
 
     def _cut(self, number: int) -> str:
-        whole = f"offset={number} and a larger max_tokens" if self.named is None else _path(self.named(number))
+        if self.named is None:
+            whole = f"offset={number} and a larger max_tokens"
+        else:
+            path = self.named(number)
+            quote = "'" if '"' in path else '"'
+            whole = f"path={quote}{path}{quote}"
         more = f'read_result(handle="{self.handle}", offset={number + 1}) for more'
         return f"[{_noun(self.kind, 1)} {number}{self._among} is cut here: {more}, {whole} for all of it]"
 
@@ -491,11 +495,6 @@ def left_out(handle: str, what: str, tokens: int, unit: int) -> str:
 def _noun(kind: Kind, count: int = 2) -> str:
     word = {"records": "record", "lines": "line", "block": "block"}[kind]
     return word if count == 1 else f"{word}s"
-
-
-def _path(path: str) -> str:
-    quote = "'" if '"' in path else '"'
-    return f"path={quote}{path}{quote}"
 
 
 _FOOTER = re.compile(r"-- (\d{1,15})( of more)? rows(?=;|\Z)")

@@ -145,41 +145,39 @@ class ResultReader(ToolSource):
             raise UnknownTool(f"no tool is called `{call.tool}`", options=(READ.name,))
         wanted = read_arguments(call.arguments)
         opened = await self.vault.aside(partial(self.vault.open, wanted.handle, call.caller.principal))
-        reading = self._reading(call, wanted, opened)
-        if wanted.sql is not None:
-            reply = await self._ask(reading, wanted.sql, call.caller.principal)
-        else:
-            reply = await self.vault.aside(lambda: drain(_read(reading)))
-        account: dict[str, Json] = {"server": opened.header.server, "tool": opened.header.tool}
-        return replace(reply, meta={**reply.meta, ACCOUNT: account})
-
-    def _reading(self, call: Call, wanted: Wanted, opened: OpenResult) -> "_Reading":
         said = call.meta.get(BUDGET)
         asked = wanted.max_tokens or (said if isinstance(said, int) and said > 0 else None)
         limit = character_limit(call.caller)
         handling = self.rules().handling(Origin(opened.header.server, opened.header.tool), asked).limited(limit)
         budget = handling.budget or _NO_LIMIT
-        return _Reading(
+        reading = _Reading(
             wanted=wanted,
             opened=opened,
             budget=budget,
             encode=handling.encode,
             scale=Scale(self.meter, self.reference(call.caller).counted_as, budget / limit if limit else 0.0),
         )
-
-    async def _ask(self, reading: "_Reading", sql: str, principal: str) -> Reply:
-        if self.query is None:
-            raise InvalidArguments("SQL cannot be asked here", suggestion="Use `offset`, `grep` or `path`.")
-        records = await self.vault.aside(lambda: records_in(drain(reading.document())))
-        if sql.strip().rstrip(";").lower() == _SCHEMA:
-            rows = await self.vault.aside(lambda: list(schema_rows(records)))
-            return await self.vault.aside(lambda: drain(_answer(reading, _SCHEMA_COLUMNS, rows, False, "")))
-        beside = await self._beside(principal, await self.query.tables(sql), sql)
-        tables = {name: (table.columns, table) for name, table in beside.items()}
-        answered = await self.query.ask(records.columns, records, sql, _SECONDS, beside=tables)
-        cut = (one.footer for one in (records, *beside.values()) if isinstance(one, Lines) and has_more(one.footer))
-        beyond = next(cut, "")
-        return await self.vault.aside(lambda: drain(_answer(reading, *answered, beyond)))
+        if wanted.sql is not None:
+            sql = wanted.sql
+            if self.query is None:
+                raise InvalidArguments("SQL cannot be asked here", suggestion="Use `offset`, `grep` or `path`.")
+            records = await self.vault.aside(lambda: records_in(drain(reading.document())))
+            if sql.strip().rstrip(";").lower() == _SCHEMA:
+                rows = await self.vault.aside(lambda: list(schema_rows(records)))
+                reply = await self.vault.aside(lambda: drain(_answer(reading, _SCHEMA_COLUMNS, rows, False, "")))
+            else:
+                beside = await self._beside(call.caller.principal, await self.query.tables(sql), sql)
+                tables = {name: (table.columns, table) for name, table in beside.items()}
+                answered = await self.query.ask(records.columns, records, sql, _SECONDS, beside=tables)
+                cut = (
+                    one.footer for one in (records, *beside.values()) if isinstance(one, Lines) and has_more(one.footer)
+                )
+                beyond = next(cut, "")
+                reply = await self.vault.aside(lambda: drain(_answer(reading, *answered, beyond)))
+        else:
+            reply = await self.vault.aside(lambda: drain(_read(reading)))
+        account: dict[str, Json] = {"server": opened.header.server, "tool": opened.header.tool}
+        return replace(reply, meta={**reply.meta, ACCOUNT: account})
 
     async def _beside(self, principal: str, names: frozenset[str], sql: str) -> dict[str, Records | Lines]:
         """Return the other stored results that a statement names, as tables.
@@ -215,7 +213,16 @@ class _Reading:
 def _read(reading: _Reading) -> Steps[Reply]:
     wanted, document = reading.wanted, (yield from reading.document())
     if document.kind == "block" and wanted.grep is None:
-        return (yield from _block(reading, document))
+        unit, text = next(document.units(max(reading.wanted.offset, document.first)))
+        block = json.loads(text)
+        line = block_shown(unit, document.total)
+        blocks = block, text_block(line)
+        if (yield from reading.scale.within(blocks, reading.budget)) is not None:
+            return Reply(content=blocks, meta={META: {"handle": reading.wanted.handle}})
+        weight = (yield from reading.scale.within(blocks, _NO_LIMIT)) or _NO_LIMIT
+        note = left_out(reading.wanted.handle, str(block.get("mimeType") or block.get("type")), weight, unit)
+        shown = yield from longest_fitting((f"{note}\n{line}", note, line), reading.scale.weigh, reading.budget)
+        return Reply.text(shown, meta={META: {"handle": reading.wanted.handle}})
     begun = max(wanted.offset, document.first)
     said = Reading(
         handle=wanted.handle, kind=document.kind, total=document.total, named=document.named, rest=document.rest
@@ -246,20 +253,6 @@ def _reply(reading: _Reading, page: Page) -> Reply:
     if page.columns is not None:
         meta["data"] = size_data(page.shown, page.columns, truncated=not page.complete)
     return Reply.text(page.text, meta={META: meta})
-
-
-def _block(reading: _Reading, document: Document) -> Steps[Reply]:
-    """Return one block unchanged, if it fits."""
-    unit, text = next(document.units(max(reading.wanted.offset, document.first)))
-    block = json.loads(text)
-    line = block_shown(unit, document.total)
-    blocks = block, text_block(line)
-    if (yield from reading.scale.within(blocks, reading.budget)) is not None:
-        return Reply(content=blocks, meta={META: {"handle": reading.wanted.handle}})
-    weight = (yield from reading.scale.within(blocks, _NO_LIMIT)) or _NO_LIMIT
-    note = left_out(reading.wanted.handle, str(block.get("mimeType") or block.get("type")), weight, unit)
-    shown = yield from longest_fitting((f"{note}\n{line}", note, line), reading.scale.weigh, reading.budget)
-    return Reply.text(shown, meta={META: {"handle": reading.wanted.handle}})
 
 
 def _answer(

@@ -130,18 +130,14 @@ def _step(value: Json, step: Step) -> Iterator[Json]:
         case Every(start=None, stop=None, stride=None) if isinstance(value, dict):
             yield from value.values()
         case Below():
-            yield from _all_in(value)
+            todo = [value]
+            while todo:
+                inner = todo.pop()
+                yield inner
+                if isinstance(inner, dict | list):
+                    todo.extend(reversed(list(inner.values() if isinstance(inner, dict) else inner)))
         case _:
             return
-
-
-def _all_in(value: Json) -> Iterator[Json]:
-    todo = [value]
-    while todo:
-        inner = todo.pop()
-        yield inner
-        if isinstance(inner, dict | list):
-            todo.extend(reversed(list(inner.values() if isinstance(inner, dict) else inner)))
 
 
 def read_steps(path: str) -> tuple[Step, ...]:
@@ -165,34 +161,28 @@ def _next_steps(text: str, at: int, *, is_first: bool) -> tuple[list[Step], int]
     below: list[Step] = [Below()] if dots and dots[0] == ".." else []
     at = dots.end() if dots else at
     if text[at : at + 1] == "[":
-        step, at = _bracket(text, at)
+        if text.startswith("[*]", at):
+            step, at = Every(), at + 3
+        elif place := _PLACE.match(text, at):
+            step, at = int(place[1]), place.end()
+        elif part := _SLICE.match(text, at):
+            step, at = Every(*(int(said) if said else None for said in part.groups())), part.end()
+        else:
+            key = _KEY.match(text, at) or _fail(text)
+            name, at = _quoted(text, key.end())
+            end = _END.match(text, at) or _fail(text)
+            step, at = name, end.end()
     elif dots or is_first:
-        step, at = _name(text, at)
+        if text[at : at + 1] == "*":
+            step, at = Every(), at + 1
+        elif text[at : at + 1] in ("'", '"'):
+            step, at = _quoted(text, at)
+        else:
+            name = _NAME.match(text, at) or _fail(text)
+            step, at = name[0], name.end()
     else:
         _fail(text)
     return [*below, step], at
-
-
-def _name(text: str, at: int) -> tuple[Step, int]:
-    if text[at : at + 1] == "*":
-        return Every(), at + 1
-    if text[at : at + 1] in ("'", '"'):
-        return _quoted(text, at)
-    name = _NAME.match(text, at) or _fail(text)
-    return name[0], name.end()
-
-
-def _bracket(text: str, at: int) -> tuple[Step, int]:
-    if text.startswith("[*]", at):
-        return Every(), at + 3
-    if place := _PLACE.match(text, at):
-        return int(place[1]), place.end()
-    if part := _SLICE.match(text, at):
-        return Every(*(int(said) if said else None for said in part.groups())), part.end()
-    key = _KEY.match(text, at) or _fail(text)
-    name, at = _quoted(text, key.end())
-    end = _END.match(text, at) or _fail(text)
-    return name, end.end()
 
 
 def _quoted(text: str, at: int) -> tuple[str, int]:
@@ -245,17 +235,13 @@ def matching(units: Iterable[Numbered], matches: Pattern) -> Iterator[Numbered]:
     """Yield the units that match; of a divided line, the parts that match or across which the match lies."""
     last = -1
     for parts in lines_of_parts(units):
-        for number, unit in _matching_parts(parts, matches):
+        if not _is_in(parts, matches):
+            continue
+        alone = [one for one in parts if _is_in([one], matches)]
+        for number, unit in alone or _across(parts, matches):
             if number > last:
                 yield number, unit
                 last = number
-
-
-def _matching_parts(parts: Sequence[Numbered], matches: Pattern) -> Sequence[Numbered]:
-    if not _is_in(parts, matches):
-        return ()
-    alone = [one for one in parts if _is_in([one], matches)]
-    return alone or _across(parts, matches)
 
 
 def _across(parts: Sequence[Numbered], matches: Pattern) -> Sequence[Numbered]:
@@ -341,7 +327,13 @@ def _of_shapes(opened: OpenResult, shapes: Sequence[Shape]) -> Document:
     def header(begun: int, budget: int) -> str:
         shape = shapes[0]
         if begun != shape.first:
-            return _heading(opened, shape) if len(shapes) == 1 and begun < shape.end - 1 else ""
+            if len(shapes) != 1 or begun >= shape.end - 1:
+                return ""
+            # A table written by Ullage ends in a count of its rows, and has its heading repeated.
+            if shape.kind != "lines" or shape.label:
+                return ""
+            last, first = (next(opened.read(shape, unit))[1] for unit in (shape.end - 1, shape.first))
+            return first if footer_rows(last) == shape.units - 2 else ""
         around = opened.around(shape) if shape.path else ("", "")
         return header_of(shape.label, write_path(shape.path), around, shape.units, budget)
 
@@ -356,15 +348,6 @@ def _of_shapes(opened: OpenResult, shapes: Sequence[Shape]) -> Document:
         named=named_by(shape.path, shape.first) if has_path else None,
         header=header,
     )
-
-
-def _heading(opened: OpenResult, shape: Shape) -> str:
-    """Return the heading of a table written by Ullage, which ends in a count of its rows; "" for other text, and for
-    a table with a divided row."""
-    if shape.kind != "lines" or shape.label:
-        return ""
-    last, first = (next(opened.read(shape, unit))[1] for unit in (shape.end - 1, shape.first))
-    return first if footer_rows(last) == shape.units - 2 else ""
 
 
 def _json_of(opened: OpenResult) -> Shape | None:
@@ -455,7 +438,12 @@ def _picks_records(steps: Sequence[Step]) -> bool:
 
 
 def _records(opened: OpenResult, shape: Shape, step: Step) -> Iterator[str]:
-    wanted = range(shape.units)[step.part] if isinstance(step, Every) else _single(step, shape.units)
+    if isinstance(step, Every):
+        wanted = range(shape.units)[step.part]
+    else:
+        place = step if isinstance(step, int) else 0
+        place += shape.units if place < 0 else 0
+        wanted = range(place, place + 1) if 0 <= place < shape.units else range(0)
     if not wanted:
         return
     for number, record in opened.read(shape, shape.first + wanted[0]):
@@ -464,12 +452,6 @@ def _records(opened: OpenResult, shape: Shape, step: Step) -> Iterator[str]:
             return
         if place in wanted:
             yield record
-
-
-def _single(step: Step, count: int) -> range:
-    place = step if isinstance(step, int) else 0
-    place += count if place < 0 else 0
-    return range(place, place + 1) if 0 <= place < count else range(0)
 
 
 def _whole(opened: OpenResult, shape: Shape) -> Steps[Json]:
@@ -603,29 +585,25 @@ def records_in(document: Document) -> Records | Lines:
                 raise _no_table()
         return Records(document, tuple(keys) if are_objects else ())
     except InvalidArguments:
-        lines = _lines_in(document)
+        # The last unit alone: a line that counts rows is too short to be in parts.
+        end = document.total if document.rest is None else document.rest
+        last = next((unit for _, unit in document.units(end - 1)), "")
+        if document.kind != "lines":
+            lines = None
+        else:
+            counted = footer_rows(last)
+            try:
+                columns = tuple(map(str, _read_row(next(_lines(document), ""))))
+                found = Lines(document, _distinct(columns), "" if counted is None else last)
+                rows = sum(1 for _ in found)
+            except (BadInput, LineTooLong):
+                lines = None
+            else:
+                is_table = len(columns) > 1 if counted is None else counted == rows
+                lines = found if rows and is_table else None
         if lines is None:
             raise
         return lines
-
-
-def _lines_in(document: Document) -> Lines | None:
-    """Return the lines as a table if each has as many cells as the heading, and there are several columns or a count
-    of rows."""
-    # The last unit alone: a line that counts rows is too short to be in parts.
-    end = document.total if document.rest is None else document.rest
-    last = next((unit for _, unit in document.units(end - 1)), "")
-    if document.kind != "lines":
-        return None
-    counted = footer_rows(last)
-    try:
-        columns = tuple(map(str, _read_row(next(_lines(document), ""))))
-        found = Lines(document, _distinct(columns), "" if counted is None else last)
-        rows = sum(1 for _ in found)
-    except (BadInput, LineTooLong):
-        return None
-    is_table = len(columns) > 1 if counted is None else counted == rows
-    return found if rows and is_table else None
 
 
 def _read_row(line: str) -> Row:

@@ -215,7 +215,12 @@ class _Looking:
             place.kinds.add("list")
             if value and depth < _DEEPEST:
                 place.items = place.items or _Place()
-                for element in _elements(value):
+                if len(value) <= _ELEMENTS:
+                    elements = value
+                else:
+                    stride = max(1, (len(value) - _FIRST_ELEMENTS) // (_ELEMENTS - _FIRST_ELEMENTS))
+                    elements = value[:_FIRST_ELEMENTS] + value[_FIRST_ELEMENTS::stride][: _ELEMENTS - _FIRST_ELEMENTS]
+                for element in elements:
                     if self.left <= 0:
                         break
                     self.look(element, place.items, depth + 1)
@@ -244,13 +249,6 @@ class _Looking:
                 place.keys[key] = _Place()
             place.present[key] = place.present.get(key, 0) + 1
             self.look(inner, place.keys[key], depth + 1)
-
-
-def _elements(values: list[Json]) -> Sequence[Json]:
-    if len(values) <= _ELEMENTS:
-        return values
-    stride = max(1, (len(values) - _FIRST_ELEMENTS) // (_ELEMENTS - _FIRST_ELEMENTS))
-    return values[:_FIRST_ELEMENTS] + values[_FIRST_ELEMENTS::stride][: _ELEMENTS - _FIRST_ELEMENTS]
 
 
 def _kind_of(value: Json) -> Kind:
@@ -297,7 +295,14 @@ def _is_dictionary(place: _Place, known: Sequence[str]) -> bool:
     if len(known) < _MOSTLY * len(place.keys) or _has_codes(place):
         return True
     density = sum(place.present.values()) / (place.objects * len(place.keys))
-    return density < _STABLE or _has_equal_objects(place)
+    if density < _STABLE:
+        return True
+    inner = list(place.keys.values())
+    if len(inner) < 2 or any(one.kinds - {"null"} != {"object"} for one in inner):
+        return False
+    first = set(inner[0].keys)
+    alike = (len(first & set(one.keys)) >= _MOSTLY * max(1, len(first | set(one.keys))) for one in inner[1:])
+    return all(one.is_map for one in inner) or (bool(first) and all(alike))
 
 
 def _has_codes(place: _Place) -> bool:
@@ -306,16 +311,6 @@ def _has_codes(place: _Place) -> bool:
     if len(place.keys) < 2 or not all(key.isupper() and len(key) <= _LONGEST_CODE for key in place.keys):
         return False
     return len(set[Kind]().union(*(inner.kinds for inner in place.keys.values())) - {"null"}) <= 1
-
-
-def _has_equal_objects(place: _Place) -> bool:
-    """Return whether a place has several keys, and all of their values are objects of the same keys."""
-    inner = list(place.keys.values())
-    if len(inner) < 2 or any(one.kinds - {"null"} != {"object"} for one in inner):
-        return False
-    first = set(inner[0].keys)
-    alike = (len(first & set(one.keys)) >= _MOSTLY * max(1, len(first | set(one.keys))) for one in inner[1:])
-    return all(one.is_map for one in inner) or (bool(first) and all(alike))
 
 
 def join_shapes(one: ReturnShape, other: ReturnShape) -> ReturnShape:
@@ -396,7 +391,10 @@ class _Reading:
             return ReturnShape()
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            return self.read(self._find(reference), depth + 1)
+            found: Json = dict(self.root)
+            for part in reference.removeprefix("#").split("/")[1:]:
+                found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+            return self.read(found, depth + 1)
         for name in ("anyOf", "oneOf", "allOf"):
             parts = schema.get(name)
             if isinstance(parts, list) and not schema.keys() & {"properties", "items"}:
@@ -407,20 +405,19 @@ class _Reading:
         names = declared if isinstance(declared, list) else [declared]
         kinds = frozenset[Kind](_KINDS[name] for name in names if isinstance(name, str) and name in _KINDS)
         items = schema.get("items")
+        properties = schema.get("properties")
+        if not isinstance(properties, dict):
+            keys = {}
+        else:
+            some = list(properties.items())[:_KEPT]
+            keys = {key: self.read(inner, depth + 1) for key, inner in some if _is_field_name(key)}
         return ReturnShape(
             kinds=kinds,
-            keys=self._keys(schema, depth),
+            keys=keys,
             is_open="object" in kinds and schema.get("additionalProperties") is True,
             is_map="properties" not in schema and isinstance(schema.get("additionalProperties"), dict),
             items=self.read(items, depth + 1) if isinstance(items, dict) else None,
         )
-
-    def _keys(self, schema: JsonObject, depth: int) -> dict[str, ReturnShape]:
-        properties = schema.get("properties")
-        if not isinstance(properties, dict):
-            return {}
-        some = list(properties.items())[:_KEPT]
-        return {key: self.read(inner, depth + 1) for key, inner in some if _is_field_name(key)}
 
     def _any(self, parts: list[Json], depth: int) -> ReturnShape:
         """Return the first alternative that says most, with the kinds of all."""
@@ -429,12 +426,6 @@ class _Reading:
         kinds = frozenset[Kind]().union(*(one.kinds for one in found))
         best = best or next((one for one in found if one.kinds - {"null"}), ReturnShape())
         return ReturnShape(kinds=kinds, keys=best.keys, is_open=best.is_open, is_map=best.is_map, items=best.items)
-
-    def _find(self, reference: str) -> Json:
-        found: Json = dict(self.root)
-        for part in reference.removeprefix("#").split("/")[1:]:
-            found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-        return found
 
 
 _KINDS: Mapping[str, Kind] = {
@@ -476,7 +467,7 @@ def write_shape(shape: ReturnShape, weigh: Callable[[str], int], most: int = MOS
     if weigh(text) > most:
         return ""
     failed = 0
-    for path in _by_importance(shape):
+    for _, path in sorted(_ranks(shape, (), 0)):
         if failed >= _TRIES:
             break
         if path[:-1] and path[:-1] not in shown:
@@ -492,12 +483,6 @@ def write_shape(shape: ReturnShape, weigh: Callable[[str], int], most: int = MOS
 
 def _write(shape: ReturnShape, shown: set[_Path]) -> str:
     return f"→ {_value(shape, (), shown) or 'any'}"
-
-
-def _by_importance(shape: ReturnShape) -> list[_Path]:
-    """Return the paths of all keys, the most telling first and none before the one it lies in."""
-    ranked = sorted(_ranks(shape, (), 0))
-    return [path for _, path in ranked]
 
 
 def _ranks(shape: ReturnShape, outer: _Path, base: int) -> Iterator[tuple[int, _Path]]:

@@ -177,7 +177,14 @@ class ShapeMemory:
             while self._waiting:
                 await self._learn(self._waiting.pop(0))
                 await anyio.sleep(0)
-            await self._save()
+            for principal, known in list(self._known.items()):
+                while known.unsaved:
+                    tool = known.unsaved.pop()
+                    learnt = known.shapes.get(tool)
+                    if self._store is None:
+                        continue
+                    with suppress(StoreFailed):
+                        await anyio.to_thread.run_sync(_write, self._store, principal, tool, learnt)
 
     async def load(self, principal: str) -> None:
         """Load a principal's shapes, unless that was done lately."""
@@ -190,7 +197,12 @@ class ShapeMemory:
             found = await anyio.to_thread.run_sync(lambda: _read_all(stored.load(principal)), abandon_on_cancel=True)
         if found is not None:
             unsaved = {tool: known.shapes[tool] for tool in known.unsaved if tool in known.shapes}
-            known.shapes = {**_kept(known.shapes, found), **unsaved}
+            # The same objects as before where nothing changed: texts are cached by identity.
+            kept = {
+                tool: known.shapes[tool] if known.shapes.get(tool) == learnt else learnt
+                for tool, learnt in found.items()
+            }
+            known.shapes = {**kept, **unsaved}
 
     def text_of(self, principal: str, entry: Entry, model: str, weigh: Callable[[str], int]) -> str:
         """Return what a tool returns, as text of at most 25 tokens; empty if that is not known.
@@ -297,16 +309,6 @@ class ShapeMemory:
             del known.shapes[waiting.tool]
             known.unsaved.add(waiting.tool)
 
-    async def _save(self) -> None:
-        for principal, known in list(self._known.items()):
-            while known.unsaved:
-                tool = known.unsaved.pop()
-                learnt = known.shapes.get(tool)
-                if self._store is None:
-                    continue
-                with suppress(StoreFailed):
-                    await anyio.to_thread.run_sync(_write, self._store, principal, tool, learnt)
-
 
 def _is_same(one: Tool, other: Tool) -> bool:
     """Return whether two definitions are surely equal, by the identity of their schemas."""
@@ -332,12 +334,6 @@ def _read_all(stored: Mapping[ToolKey, tuple[str, Json]]) -> dict[ToolKey, Learn
 
     read = {tool: (definition, read_shape(said)) for tool, (definition, said) in stored.items()}
     return {tool: LearntShape(definition, shape) for tool, (definition, shape) in read.items() if shape is not None}
-
-
-def _kept(before: Mapping[ToolKey, LearntShape], found: Mapping[ToolKey, LearntShape]) -> dict[ToolKey, LearntShape]:
-    """Return the found shapes, with the same objects as before where nothing changed, since texts are cached by
-    them."""
-    return {tool: before[tool] if before.get(tool) == learnt else learnt for tool, learnt in found.items()}
 
 
 _SENTENCE = 3

@@ -149,8 +149,16 @@ class _Cutting:
                 return (yield from self._cut_sheet(content, sheet))
             if content.part.layout.kind != "block":
                 return (yield from self._cut(content, is_named=content is named))
-            if not (yield from self._in_its_place(content, self.left - reserve)):
+            room, block = self.left - reserve, content.blocks[0]
+            # Includes the line that is below it when it is read.
+            whole = *content.blocks, text_block(block_shown(self.unit, self.total))
+            weight = (yield from self.scale.within(whole, 10**9)) or 0
+            what = block.get("mimeType") or block.get("type")
+            line = left_out(self.handle, str(what), weight, self.unit)
+            tokens = yield from self.scale.weigh(line)
+            if tokens > room:
                 return (yield from self._finish())
+            self._let_through([text_block(line)], tokens, 1)
         return None
 
     def _whole(self, content: Content, room: int) -> Steps[bool]:
@@ -202,20 +210,21 @@ class _Cutting:
         )
         units = _numbered(content.part, first)
         self.page = yield from page_steps(units, manner, reading.first(), self.scale.weigh, self.left)
-        self.table = None if self.blocks else _size_of_shown(content.part, self.page)
+        if self.blocks:
+            self.table = None
+        else:
+            part, page = content.part, self.page
+            if page.columns is not None:
+                self.table = page.shown, page.columns
+            elif part.layout.kind != "lines" or page.shown == 0:
+                self.table = None
+            else:
+                # A row that is shown only in part is not counted.
+                ends = part.layout.span(page.shown - 1)[1]
+                whole = ends if part.text[ends : ends + 1] in ("", "\n") else part.text.rfind("\n", 0, ends)
+                found = find_table_in(part.text[: max(0, whole)])
+                self.table = None if found is None else (found.row_count, found.column_count)
         self._let_through([text_block(self.page.text)] if self.page.text else [], self.left, self.page.next - first)
-
-    def _in_its_place(self, content: Content, room: int) -> Steps[bool]:
-        block = content.blocks[0]
-        # Includes the line that is below it when it is read.
-        whole = *content.blocks, text_block(block_shown(self.unit, self.total))
-        weight = (yield from self.scale.within(whole, 10**9)) or 0
-        what = block.get("mimeType") or block.get("type")
-        line = left_out(self.handle, str(what), weight, self.unit)
-        tokens = yield from self.scale.weigh(line)
-        if tokens <= room:
-            self._let_through([text_block(line)], tokens, 1)
-        return tokens <= room
 
     def _let_through(self, blocks: Sequence[Block], weight: int, units: int) -> None:
         self.blocks += blocks
@@ -250,19 +259,6 @@ def _described(reply: Reply, handle: str, work: _Cutting, *, is_cut: bool) -> Re
     elif work.table:
         inner["data"] = size_data(*work.table, truncated=is_cut)
     return replace(reply, meta={**reply.meta, META: {**inner, "handle": handle}})
-
-
-def _size_of_shown(part: Part, page: Page) -> tuple[int, int] | None:
-    """Return rows and columns of a page, of records or of lines under a heading."""
-    if page.columns is not None:
-        return page.shown, page.columns
-    if part.layout.kind != "lines" or page.shown == 0:
-        return None
-    # A row that is shown only in part is not counted.
-    ends = part.layout.span(page.shown - 1)[1]
-    whole = ends if part.text[ends : ends + 1] in ("", "\n") else part.text.rfind("\n", 0, ends)
-    found = find_table_in(part.text[: max(0, whole)])
-    return None if found is None else (found.row_count, found.column_count)
 
 
 def _header(part: Part, budget: int) -> str:
@@ -424,16 +420,27 @@ class Budgeted(MergedWrapper):
         view, rules, whole = await self.inner.view(wait), self.rules(), self.whole()
         seen = self._seen
         if seen is None or seen[0] is not view or seen[1] is not rules or seen[2] != whole:
-            seen = self._seen = view, rules, whole, _promising(view, rules, whole)
+            entries = tuple(_promised(entry, rules, whole) for entry in view.entries)
+            changed = [entry.listed for entry, before in zip(entries, view.entries, strict=True) if entry is not before]
+            if not changed:
+                promised = view
+            else:
+                promised = replace(view, entries=entries, revision=revision_of([view.revision, json.dumps(changed)]))
+            seen = self._seen = view, rules, whole, promised
         return seen[3]
 
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
         """Run a call and shorten its result to the budget, storing the whole."""
         if whole := self.whole():
-            call = _asking_for_whole(entry, call, whole)
+            has_budget = BUDGET in call.meta or _OWN_BUDGET in call.arguments
+            call = (
+                call
+                if has_budget or not _matches(entry.listed, whole)
+                else replace(call, meta={**call.meta, BUDGET: 0})
+            )
         reply = await self.inner.call_entry(entry, call)
         origin = reply.origin or Origin(entry.server, entry.original)
-        is_own = self._is_own(origin.server)
+        is_own = any(member.own and member.name == origin.server for member in self.inner.members)
         if not is_own and reply.needs is None and (shapes := self.shapes()) is not None:
             shapes.observe(call.caller.principal, reply, self._definition)
         if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
@@ -460,10 +467,6 @@ class Budgeted(MergedWrapper):
         if handling.is_for_program and limit is None:
             return await self.vault.aside(lambda: self._refuse(reply, held))
         return await self.vault.aside(lambda: self._cut(reply, settled, held))
-
-    def _is_own(self, server: str) -> bool:
-        """Return whether a server is part of Ullage; its tools may take a budget as an argument."""
-        return any(member.own and member.name == server for member in self.inner.members)
 
     async def _definition(self, origin: Origin) -> Tool | None:
         """Return the definition of a server's tool under its own name; None if it is not listed."""
@@ -589,14 +592,6 @@ def _settled(reply: Reply, handling: Handling, scale: Scale) -> Steps[tuple[Repl
     return settled, fits
 
 
-def _promising(view: View, rules: ResultRules, whole: tuple[str, ...]) -> View:
-    entries = tuple(_promised(entry, rules, whole) for entry in view.entries)
-    changed = [entry.listed for entry, before in zip(entries, view.entries, strict=True) if entry is not before]
-    if not changed:
-        return view
-    return replace(view, entries=entries, revision=revision_of([view.revision, json.dumps(changed)]))
-
-
 def _promised(entry: Entry, rules: ResultRules, whole: tuple[str, ...]) -> Entry:
     if entry.tool.output_schema is None or _matches(entry.listed, whole):
         return entry
@@ -609,12 +604,6 @@ def _asked(call: Call, *, is_own: bool) -> int | None:
     """Return the caller's own budget: beside the call, or among the arguments of Ullage's own tools."""
     said = [call.meta.get(BUDGET), *([call.arguments.get(_OWN_BUDGET)] if is_own else [])]
     return next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
-
-
-def _asking_for_whole(entry: Entry, call: Call, whole: tuple[str, ...]) -> Call:
-    """Return the call with a budget of 0, where the client gets the tool's results whole and names no budget itself."""
-    has_budget = BUDGET in call.meta or _OWN_BUDGET in call.arguments
-    return call if has_budget or not _matches(entry.listed, whole) else replace(call, meta={**call.meta, BUDGET: 0})
 
 
 def _matches(listed: str, patterns: tuple[str, ...]) -> bool:

@@ -83,14 +83,9 @@ def map_children(schema: Schema, change: Callable[[Pointer, Json], Json]) -> Sch
 def is_plain(schema: Schema) -> bool:
     """Return whether the structure may be changed: the dialect is known, and all its keywords are read alike by
     every dialect."""
-    return _dialect(schema) in _DIALECTS and _is_even(schema)
-
-
-def _dialect(schema: Schema) -> str | None:
     declared = schema.get("$schema")
-    if declared is None:
-        return None
-    return str(declared).removeprefix("https://").removeprefix("http://").rstrip("#")
+    dialect = None if declared is None else str(declared).removeprefix("https://").removeprefix("http://").rstrip("#")
+    return dialect in _DIALECTS and _is_even(schema)
 
 
 def _is_even(schema: Json) -> bool:

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from urllib.parse import unquote
 
-from ullage.tool import Json, JsonObject, Tool
+from ullage.tool import Json, Tool
 
 from ..tool_source import StepBudget
 from .schema_walk import (
@@ -173,7 +173,13 @@ def inline(parts: Parts) -> Parts:
     """Put each definition in place where that is shorter, innermost first, and remove unused ones."""
     named = {name: list(_named(body)) for name, body in parts.definitions.items()}
     order = _reachable(_named(parts.root), named)
-    in_itself, sites = _in_themselves(named), _sites(parts)
+    # Definitions that refer to themselves, directly or not, cannot be put in place.
+    bits = {name: 1 << at for at, name in enumerate(named)}
+    reached = {name: sum(bits[other] for other in {*others} & bits.keys()) for name, others in named.items()}
+    for middle, bit in bits.items():
+        beyond = reached[middle]
+        reached = {name: seen | beyond if seen & bit else seen for name, seen in reached.items()}
+    in_itself, sites = {name for name, bit in bits.items() if reached[name] & bit}, _sites(parts)
     chosen, kept = dict[str, Schema](), dict[str, Json]()
     for name in order:
         body = _put_in_place(parts.definitions[name], chosen)
@@ -200,16 +206,6 @@ def _reachable(names: Iterable[str], named: Mapping[str, list[str]]) -> list[str
     for name in names:
         visit(name)
     return found
-
-
-def _in_themselves(named: Mapping[str, list[str]]) -> set[str]:
-    """Return the definitions that refer to themselves, directly or not. They cannot be put in place."""
-    bits = {name: 1 << at for at, name in enumerate(named)}
-    reached = {name: sum(bits[other] for other in {*others} & bits.keys()) for name, others in named.items()}
-    for middle, bit in bits.items():
-        beyond = reached[middle]
-        reached = {name: seen | beyond if seen & bit else seen for name, seen in reached.items()}
-    return {name for name, bit in bits.items() if reached[name] & bit}
 
 
 def _named(schema: Json) -> Iterator[str]:
@@ -277,7 +273,9 @@ def share(parts: Parts, steps: int = _STEPS) -> Parts:
     """Make recurring parts definitions, the most worthwhile first, until none is worth it or the steps are spent."""
     written = _Written()
     while steps > 0:
-        named = list(_named_parts(parts))
+        named = list[tuple[str, Schema]]()
+        for name, schema in (("part", parts.root), *parts.definitions.items()):
+            named.extend(_named_below(name, schema))
         steps -= len(named)
         best = _most_worth(named, written)
         if best is None:
@@ -357,12 +355,6 @@ def _most_worth(named: list[tuple[str, Schema]], written: _Written) -> tuple[str
 
 def _saved(size: int, name: str, uses: int) -> int:
     return size_in_place(size, uses) - size_apart(size, name, uses)
-
-
-def _named_parts(parts: Parts) -> Iterator[tuple[str, Schema]]:
-    """Yield every subschema with the name of the nearest property, except the root and the definitions themselves."""
-    for name, schema in (("part", parts.root), *parts.definitions.items()):
-        yield from _named_below(name, schema)
 
 
 def _named_below(name: str, schema: Json) -> Iterator[tuple[str, Schema]]:
@@ -714,49 +706,44 @@ def slim(tool: Tool, budget: StepBudget | None = None) -> Tool:
         OutOfSteps: The definition takes more steps than the budget has (`STEPS` by default).
     """
     budget = StepBudget(STEPS) if budget is None else budget
-    description = _tidied(tool.description) if tool.description else None
+    description = tool.description or None
+    if description is not None and len(description) <= _LONG:
+        description = tidy(description)
     schema = dict(tool.input_schema)
-    place = Place(name=tool.name, whole=_looked_through(description or "", schema), is_root=True)
+    properties = schema.get("properties")
+    number = len(properties) if isinstance(properties, dict) else 0
+    whole = spaced((description or "")[:_READ])
+    place = Place(name=tool.name, whole=whole if len(whole) * number <= _LOOKED_THROUGH else "", is_root=True)
+    if depth_exceeds(schema, _SHRINK_DEEPEST) or not is_small(schema, values=12_000, letters=4_000_000):
+        input_schema = schema
+    else:
+        is_changed = is_small(schema, values=4_000, letters=1_000_000) and is_plain(schema)
+        parts = gather(schema, siblings_count="draft-07" not in str(schema.get("$schema"))) if is_changed else None
+        if parts is None:
+            input_schema = _rewritten(schema, place, WORDS, budget)
+        else:
+            parts = Parts({key: value for key, value in parts.root.items() if key != "$schema"}, parts.definitions)
+            for _ in range(_ROUNDS):
+                simplified = Parts(
+                    _rewritten(parts.root, place, WORDS + SHAPE, budget),
+                    {
+                        name: simplify(body, Place(name=name), WORDS + SHAPE, budget)
+                        for name, body in parts.definitions.items()
+                    },
+                )
+                before, parts = parts, inline(share(simplified))
+                if parts == before:
+                    break
+            input_schema = parts.whole()
     return replace(
         tool,
         description=description,
-        input_schema=_slim_schema(schema, place, budget),
+        input_schema=input_schema,
         title=None if description else tool.title,
         output_schema=None,
         annotations={},
         extra={},
     )
-
-
-def _tidied(description: str) -> str:
-    return tidy(description) if len(description) <= _LONG else description
-
-
-def _looked_through(description: str, schema: Schema) -> str:
-    """Return the description in the form in which parameters are searched for."""
-    properties = schema.get("properties")
-    number = len(properties) if isinstance(properties, dict) else 0
-    whole = spaced(description[:_READ])
-    return whole if len(whole) * number <= _LOOKED_THROUGH else ""
-
-
-def _slim_schema(schema: Schema, place: Place, budget: StepBudget) -> JsonObject:
-    if depth_exceeds(schema, _SHRINK_DEEPEST) or not is_small(schema, values=12_000, letters=4_000_000):
-        return schema
-    is_changed = is_small(schema, values=4_000, letters=1_000_000) and is_plain(schema)
-    parts = gather(schema, siblings_count="draft-07" not in str(schema.get("$schema"))) if is_changed else None
-    if parts is None:
-        return _rewritten(schema, place, WORDS, budget)
-    parts = Parts({key: value for key, value in parts.root.items() if key != "$schema"}, parts.definitions)
-    for _ in range(_ROUNDS):
-        simplified = Parts(
-            _rewritten(parts.root, place, WORDS + SHAPE, budget),
-            {name: simplify(body, Place(name=name), WORDS + SHAPE, budget) for name, body in parts.definitions.items()},
-        )
-        before, parts = parts, inline(share(simplified))
-        if parts == before:
-            break
-    return parts.whole()
 
 
 def _rewritten(schema: Schema, place: Place, rules: tuple[Rule, ...], budget: StepBudget) -> Schema:

@@ -6,7 +6,6 @@ definition has more.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ullage.tool import Json, Tool
@@ -158,7 +157,8 @@ def _value(value: Json) -> str:
 
 def _find(root: Schema, reference: str) -> Schema | None:
     found: Json = root
-    for part in _parts(reference):
+    for step in reference.removeprefix("#").split("/")[1:]:
+        part = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict):
             found = found.get(part)
         elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
@@ -166,7 +166,3 @@ def _find(root: Schema, reference: str) -> Schema | None:
         else:
             return None
     return found if isinstance(found, dict) else None
-
-
-def _parts(reference: str) -> Iterator[str]:
-    return (part.replace("~1", "/").replace("~0", "~") for part in reference.removeprefix("#").split("/")[1:])
