@@ -245,8 +245,14 @@ def read_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON t
         value = _decode(replace_halves(text) if "\\u" in text else text)
     except RecursionError:
         raise TooDeep(_find_id(line)) from None
-    if line.count(b"[") + line.count(b"{") > DEEPEST and _is_deep(value):
-        raise TooDeep(_find_id(line))
+    if line.count(b"[") + line.count(b"{") > DEEPEST:
+        # It is checked level by level, because brackets inside a text do not count and may be most of the line.
+        level, depth = [value], 0
+        while level and depth <= DEEPEST:
+            level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
+            depth += 1
+        if depth > DEEPEST:
+            raise TooDeep(_find_id(line))
     return value
 
 
@@ -414,18 +420,6 @@ def _to_plain(value: object) -> Json:
     if isinstance(value, list | tuple):
         return [_to_plain(one) for one in cast("Iterable[object]", value)]
     return cast("Json", value)
-
-
-def _is_deep(value: Json) -> bool:
-    """Return whether a value is nested deeper than `DEEPEST`.
-
-    It is checked level by level, because brackets inside a text do not count and may be most of the line.
-    """
-    level, depth = [value], 0
-    while level and depth <= DEEPEST:
-        level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
-        depth += 1
-    return depth > DEEPEST
 
 
 def _within(value: Json) -> Iterable[Json]:

@@ -91,34 +91,33 @@ class RefusalAudit:
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] in _REFUSED:
-                self._report(Request(scope), message["status"])
+                request = Request(scope)
+                status = message["status"]
+                now = self._clock()
+                last, since = self._last.get(status, (-math.inf, 0))
+                if now - last < self._EVERY:
+                    self._last[status] = last, since + 1
+                else:
+                    self._last[status] = now, 0
+                    headers, address = request.headers, request.client
+                    reason = _REFUSED[status]
+                    if status == 421:
+                        reason += f" `{ascii(', '.join(headers.getlist('host')))[1:-1][:_SHOWN]}`"
+                    elif status == 403 and "origin" in headers:
+                        reason += f" `{ascii(', '.join(headers.getlist('origin')))[1:-1][:_SHOWN]}`"
+                    more = f"; {since} more since the last event" if since else ""
+                    self._audit(
+                        AuditEvent(
+                            time=datetime.fromtimestamp(now, UTC),
+                            kind="refusal",
+                            principal=ANONYMOUS.principal,
+                            subject=f"{request.method} {request.url.path[:_SHOWN]}",
+                            reason=f"HTTP {status}: {reason}, from {address.host if address else 'this machine'}{more}",
+                        )
+                    )
             await send(message)
 
         return await self._app(scope, receive, sent)
-
-    def _report(self, request: Request, status: int) -> None:
-        now = self._clock()
-        last, since = self._last.get(status, (-math.inf, 0))
-        if now - last < self._EVERY:
-            self._last[status] = last, since + 1
-            return
-        self._last[status] = now, 0
-        headers, address = request.headers, request.client
-        reason = _REFUSED[status]
-        if status == 421:
-            reason += f" `{ascii(', '.join(headers.getlist('host')))[1:-1][:_SHOWN]}`"
-        elif status == 403 and "origin" in headers:
-            reason += f" `{ascii(', '.join(headers.getlist('origin')))[1:-1][:_SHOWN]}`"
-        more = f"; {since} more since the last event" if since else ""
-        self._audit(
-            AuditEvent(
-                time=datetime.fromtimestamp(now, UTC),
-                kind="refusal",
-                principal=ANONYMOUS.principal,
-                subject=f"{request.method} {request.url.path[:_SHOWN]}",
-                reason=f"HTTP {status}: {reason}, from {address.host if address else 'this machine'}{more}",
-            )
-        )
 
 
 _SHOWN = 100
@@ -296,26 +295,23 @@ class Front:
         if client not in self._servers:
             async with self._opening:
                 if client not in self._servers:
-                    self._servers[client] = await self._open(client)
+                    profile = self._profiles(client)
+                    if len(self._servers) >= _MOST_PROFILES:
+                        raise Unavailable(f"{_MOST_PROFILES} clients are served under names of their own already")
+                    server = build_server(profile, self._who_calls(client, profile.model), self._activity)
+                    # Host and Origin are checked in `__call__`, more strictly than the SDK does.
+                    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+                    manager = ResumableSessions(
+                        server,
+                        security_settings=unchecked,
+                        retry_interval=RETRY_MS,
+                        max_request_body_size=_LARGEST_BODY,
+                        session_idle_timeout=_SESSION_IDLE,
+                    )
+                    manager.kept = self._kept
+                    await cast("TaskGroup", self._tasks).start(_run, manager)
+                    self._servers[client] = manager
         return self._servers[client]
-
-    async def _open(self, client: str | None) -> StreamableHTTPSessionManager:
-        profile = self._profiles(client)
-        if len(self._servers) >= _MOST_PROFILES:
-            raise Unavailable(f"{_MOST_PROFILES} clients are served under names of their own already")
-        server = build_server(profile, self._who_calls(client, profile.model), self._activity)
-        # Host and Origin are checked in `__call__`, more strictly than the SDK does.
-        unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        manager = ResumableSessions(
-            server,
-            security_settings=unchecked,
-            retry_interval=RETRY_MS,
-            max_request_body_size=_LARGEST_BODY,
-            session_idle_timeout=_SESSION_IDLE,
-        )
-        manager.kept = self._kept
-        await cast("TaskGroup", self._tasks).start(_run, manager)
-        return manager
 
     def _who_calls(self, client: str | None, model: str | None) -> WhoCalls:
         def who_calls(asked: ClientRequest) -> Caller:

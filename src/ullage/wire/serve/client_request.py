@@ -235,7 +235,20 @@ def can_be_asked(capabilities: JsonObject) -> bool:
 
 
 def require(capabilities: JsonObject, method: str, params: JsonObject) -> None:
-    missing = _missing(capabilities, method, params)
+    ability = _ABILITY.get(method)
+    if ability is None:
+        missing = method
+    else:
+        declared = capabilities.get(ability)
+        if not isinstance(declared, Mapping):
+            missing = ability
+        else:
+            # An elicitation ability that does not name `url` means forms.
+            if method == "elicitation/create":
+                special = "url" if params.get("mode") == "url" else "form" if "url" in declared else None
+            else:
+                special = "tools" if method == "sampling/createMessage" and params.get("tools") else None
+            missing = None if special is None or special in declared else f"{ability}.{special}"
     if missing is not None:
         raise ClientLacksAbility(
             f"the tool asks for `{method}`, and this client has not the ability `{missing}`",
@@ -254,29 +267,6 @@ def requests_in(needs: Needs) -> Iterator[tuple[str, str, JsonObject]]:
         if isinstance(request, Mapping) and isinstance(method := request.get("method"), str):
             params = request.get("params")
             yield key, method, params if isinstance(params, dict) else {}
-
-
-def _missing(capabilities: JsonObject, method: str, params: JsonObject) -> str | None:
-    ability = _ABILITY.get(method)
-    if ability is None:
-        return method
-    declared = capabilities.get(ability)
-    if not isinstance(declared, Mapping):
-        return ability
-    special = _special(method, params, declared)
-    return None if special is None or special in declared else f"{ability}.{special}"
-
-
-def _special(method: str, params: JsonObject, declared: Mapping[str, Json]) -> str | None:
-    """Return the part of an ability that a request needs.
-
-    An elicitation ability that does not name `url` means forms.
-    """
-    if method == "elicitation/create":
-        if params.get("mode") == "url":
-            return "url"
-        return "form" if "url" in declared else None
-    return "tools" if method == "sampling/createMessage" and params.get("tools") else None
 
 
 _ACTIONS = frozenset({"accept", "decline", "cancel"})
@@ -323,23 +313,22 @@ def check_params(method: str, params: Message, *, is_modern: bool) -> None:
         if method in _LEGACY or method in _MODERN:
             raise unknown_method(method)
         return
-    has_good_meta = _is_modern_meta(params["_meta"]) if is_modern else _is_legacy_meta(params.get("_meta"))
+    if is_modern:
+        meta = params["_meta"]
+        info, level = meta.get(CLIENT_INFO_KEY), meta.get(LOG_LEVEL_KEY)
+        has_good_meta = (
+            _is_token(meta.get("progressToken"))
+            and _are_capabilities(meta[CAPABILITIES_KEY])
+            and (info is None or _is_implementation(info))
+            and (level is None or level in LEVELS)
+        )
+    else:
+        meta = params.get("_meta")
+        has_good_meta = meta is None or (
+            isinstance(meta, dict) and _is_token(cast("Message", meta).get("progressToken"))
+        )
     if not has_good_meta or not check(params):
         raise invalid_params()
-
-
-def _is_legacy_meta(meta: object) -> bool:
-    return meta is None or (isinstance(meta, dict) and _is_token(cast("Message", meta).get("progressToken")))
-
-
-def _is_modern_meta(meta: Message) -> bool:
-    info, level = meta.get(CLIENT_INFO_KEY), meta.get(LOG_LEVEL_KEY)
-    return (
-        _is_token(meta.get("progressToken"))
-        and _are_capabilities(meta[CAPABILITIES_KEY])
-        and (info is None or _is_implementation(info))
-        and (level is None or level in LEVELS)
-    )
 
 
 def _is_token(token: object) -> bool:

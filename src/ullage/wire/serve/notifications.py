@@ -248,9 +248,6 @@ class Holding:
             return held.result
         if held.ended:
             raise Unavailable("the call was given up before it was answered")
-        return self._parked(held)
-
-    def _parked(self, held: _Held) -> Wire:
         principal = held.target.principal
         if sum(one.target.principal == principal for one in self._waiting.values()) >= self._most:
             held.scope.cancel()
@@ -298,10 +295,6 @@ async def settled(request: RequestT, run: Callable[[RequestT], Awaitable[ResultT
     if modern:
         require_all(request.capabilities, result.needs)
         return replace(result, needs=Needs(result.needs.requests, marked(result.needs.state)))
-    return await _asked_over(request, run, result)
-
-
-async def _asked_over(request: RequestT, run: Callable[[RequestT], Awaitable[ResultT]], result: ResultT) -> ResultT:
     for pause in range(_ROUNDS):
         if result.needs is None:
             return result

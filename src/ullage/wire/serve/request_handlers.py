@@ -500,7 +500,16 @@ class Answering:
         """Finish a call, in a task of its own if the client might be asked, since the call then outlives the
         request."""
         try:
-            return await self._answered(request, live, line, target, work)
+            state: str | None = request.params.get("requestState") or None
+            if not line.modern or (not is_ours(state) and not can_be_asked(line.capabilities)):
+                return await work(line.ask)
+            try:
+                if is_ours(state):
+                    answers: Wire = request.params.get("inputResponses") or {}
+                    return await live.holding.resume(cast("str", state), target, request, answers)
+                return await live.holding.begin(target, line, work)
+            except UllageError as error:
+                raise refusal(error, modern=True) from error
         finally:
             self._end(line)
 
@@ -508,18 +517,6 @@ class Answering:
         line.is_over = True
         if line.is_paused:
             self._activity.paused -= 1
-
-    async def _answered(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
-        state: str | None = request.params.get("requestState") or None
-        if not line.modern or (not is_ours(state) and not can_be_asked(line.capabilities)):
-            return await work(line.ask)
-        try:
-            if is_ours(state):
-                answers: Wire = request.params.get("inputResponses") or {}
-                return await live.holding.resume(cast("str", state), target, request, answers)
-            return await live.holding.begin(target, line, work)
-        except UllageError as error:
-            raise refusal(error, modern=True) from error
 
 
 def era_name(*, is_modern: bool) -> Era:

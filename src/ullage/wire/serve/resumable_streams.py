@@ -87,7 +87,11 @@ class KeptMessages:
     def _drop(self, kept: Kept) -> None:
         """Forget a message, but not that an answer was given."""
         if isinstance(kept.message, Answer):
-            self._lost.append(replace(kept, message=_error_instead(kept.message)))
+            text = "the connection ended before the answer had arrived, and the answer is no longer kept"
+            error = mcp_types.ErrorData(code=INTERNAL_ERROR, message=text)
+            self._lost.append(
+                replace(kept, message=mcp_types.JSONRPCError(jsonrpc="2.0", id=kept.message.id, error=error))
+            )
 
     def after(self, number: int, session: str, stream: StreamId) -> list[Kept]:
         """Return the messages of a stream after the one of that number."""
@@ -107,12 +111,6 @@ def _content(message: mcp_types.JSONRPCMessage) -> object:
             return message.error.data
         case _:
             return message.params
-
-
-def _error_instead(answer: Answer) -> mcp_types.JSONRPCError:
-    text = "the connection ended before the answer had arrived, and the answer is no longer kept"
-    error = mcp_types.ErrorData(code=INTERNAL_ERROR, message=text)
-    return mcp_types.JSONRPCError(jsonrpc="2.0", id=answer.id, error=error)
 
 
 class SessionEvents(EventStore):

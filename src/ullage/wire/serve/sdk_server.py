@@ -364,7 +364,18 @@ class _Results:
         self._whole[key] = None
         try:
             if ctx.method in _INTRODUCTIONS:
-                await self._prepare(ctx)
+                params: Message = dict(ctx.params or {})
+                is_modern = ctx.method != "initialize"
+                said, keys = params, ("clientInfo", "capabilities")
+                if is_modern:
+                    said, keys = cast("Message", params.get("_meta") or {}), (CLIENT_INFO_KEY, CAPABILITIES_KEY)
+                info, capabilities = (said.get(key) for key in keys)
+                client = ClientDeclaration(
+                    info=cast("JsonObject", info) if isinstance(info, dict) else {},
+                    capabilities=_as_declared(cast("Message", capabilities)) if isinstance(capabilities, dict) else {},
+                )
+                self._profile.when_met(era_name(is_modern=is_modern), client)
+                await self._profile.before_introduction()
             seen = await call_next(ctx)
         except (MCPError, ValidationError):
             raise
@@ -381,21 +392,6 @@ class _Results:
         if whole is None:
             return seen
         return whole if ctx.request is None else await hold_large_result(ctx.request.scope, whole)
-
-    async def _prepare(self, context: Context) -> None:
-        """Find out the source's capabilities before they are claimed, once a request has identified the client."""
-        params: Message = dict(context.params or {})
-        is_modern = context.method != "initialize"
-        said, keys = params, ("clientInfo", "capabilities")
-        if is_modern:
-            said, keys = cast("Message", params.get("_meta") or {}), (CLIENT_INFO_KEY, CAPABILITIES_KEY)
-        info, capabilities = (said.get(key) for key in keys)
-        client = ClientDeclaration(
-            info=cast("JsonObject", info) if isinstance(info, dict) else {},
-            capabilities=_as_declared(cast("Message", capabilities)) if isinstance(capabilities, dict) else {},
-        )
-        self._profile.when_met(era_name(is_modern=is_modern), client)
-        await self._profile.before_introduction()
 
 
 def _as_declared(capabilities: Message) -> JsonObject:

@@ -118,7 +118,18 @@ class Connection:
     async def keep(self, opener: Opener, environment: Mapping[str, str]) -> None:
         """Open the connection and run it until it dies, is idle too long or is stopped."""
         try:
-            await self._open(opener, environment)
+            # One scope around all of it, because what the opener begins inside must also end inside.
+            with self._whole as whole:
+                whole.deadline = anyio.current_time() + self._server.start_timeout + self._bounds.start_slack
+                async with opener(self._server, environment=environment, era=self.era, client=self.client) as upstream:
+                    whole.deadline = math.inf
+                    self.ready_at = self.used_at = self._clock()
+                    self.upstream = upstream
+                    self._watcher.ready(self, upstream)
+                    self._settled.set()
+                    self._leave(await self._until_ended(upstream))
+                    whole.deadline = anyio.current_time() + self._bounds.stopping
+            self._leave(self._hung() if whole.cancelled_caught else None)
         except UllageError as error:
             self._leave(error)
         except BaseException as error:
@@ -128,23 +139,6 @@ class Connection:
             raise
         finally:
             self.ended.set()
-
-    async def _open(self, opener: Opener, environment: Mapping[str, str]) -> None:
-        # One scope around all of it, because what the opener begins inside must also end inside.
-        with self._whole as whole:
-            whole.deadline = anyio.current_time() + self._server.start_timeout + self._bounds.start_slack
-            async with opener(self._server, environment=environment, era=self.era, client=self.client) as upstream:
-                whole.deadline = math.inf
-                self._become_ready(upstream)
-                self._leave(await self._until_ended(upstream))
-                whole.deadline = anyio.current_time() + self._bounds.stopping
-        self._leave(self._hung() if whole.cancelled_caught else None)
-
-    def _become_ready(self, upstream: ServerConnection) -> None:
-        self.ready_at = self.used_at = self._clock()
-        self.upstream = upstream
-        self._watcher.ready(self, upstream)
-        self._settled.set()
 
     async def _until_ended(self, upstream: ServerConnection) -> SourceFailed | None:
         """Return why the connection died; None if it was stopped or idle."""
@@ -408,9 +402,6 @@ class Pool:
             return None
         if await self._waited_for_room(holder) and (found := self._find(holder, era, client)) is not None:
             return found
-        return self._begin(holder, era, client)
-
-    def _begin(self, holder: Holder | None, era: Era | None, client: ClientDeclaration | None) -> Connection:
         around = self._around
         connection = Connection(self.server, self, around.clock, around.bounds, self._spoken(era), client)
         self.in_background(lambda: self._keep(connection))
@@ -539,12 +530,7 @@ class Pool:
         self.record.start_seconds = connection.used_at - connection.began
         self.record.introduction = upstream.introduction()
         self.record.protocol = upstream.protocol_version
-        self._note_era(connection, era_of(upstream.protocol_version))
-        again, self._lost_one = self._lost_one, False
-        self._watcher.connected(upstream, again=again)
-
-    def _note_era(self, connection: Connection, spoken: Era) -> None:
-        """Record that a server which was asked for one era answered in the other, and use that one from now on."""
+        spoken = era_of(upstream.protocol_version)
         if connection.era is not None and connection.era != spoken and spoken not in self._unknown:
             self._unknown.add(connection.era)
         connection.era = spoken
@@ -558,6 +544,8 @@ class Pool:
             if known is not connection:
                 # Its holder already had one, because a client of the other era had come first.
                 connection.stop()
+        again, self._lost_one = self._lost_one, False
+        self._watcher.connected(upstream, again=again)
 
     def gone(self, connection: Connection) -> None:
         self._forgive()

@@ -124,7 +124,12 @@ class Watching(httpx2.AsyncClient):
 
     def _lost_before(self, request: httpx2.Request, reason: str) -> None:
         """Mark the connection as unusable and this request as unsent, so that another connection may carry it."""
-        number = _number_of(request)
+        if request.method != "POST":
+            number = None
+        else:
+            message: object = json.loads(request.content)
+            carried = cast("Message", message) if isinstance(message, dict) else {}
+            number = carried.get("id") if "method" in carried else None
         if number is not None:
             self._receiver.unsent(number, reason)
         self._receiver.lost(reason)
@@ -145,15 +150,6 @@ def _leads_away(request: httpx2.Request, response: httpx2.Response) -> bool:
     here, there = request.url, following.url
     is_elsewhere = (there.host, there.port) != (here.host, here.port) or there.scheme not in (here.scheme, "https")
     return is_elsewhere or there.userinfo not in (b"", here.userinfo)
-
-
-def _number_of(request: httpx2.Request) -> object:
-    """Return the id of the protocol request that an HTTP request carries; None where it carries none."""
-    if request.method != "POST":
-        return None
-    message: object = json.loads(request.content)
-    carried = cast("Message", message) if isinstance(message, dict) else {}
-    return carried.get("id") if "method" in carried else None
 
 
 def _phrase(status: int) -> str:

@@ -272,7 +272,16 @@ class Roots:
         if asked.ask is None:
             return
         async with self._settling:
-            await self._listen(asked)
+            expected, self.expected = self.expected, False
+            # Wait a moment for a server that may be about to ask, if the client could answer.
+            if not self._waiting and "roots" in asked.capabilities and (expected or self._given_up):
+                self._came.clear()
+                if self._given_up:
+                    self.remind()
+                patience = _ASKED_AGAIN if self._given_up else _AFTER_GREETING
+                self._given_up = False
+                await asyncio.wait({come := asyncio.ensure_future(self._came.wait())}, timeout=patience)
+                come.cancel()
             waiting, self._waiting = self._waiting, {}
             for answer, params in waiting.items():
                 ask = asked.ask
@@ -284,19 +293,6 @@ class Roots:
                     settle()
             if waiting:
                 await asyncio.sleep(_TAKING_IN)
-
-    async def _listen(self, asked: Asked) -> None:
-        """Wait a moment for a server that may be about to ask, if the client could answer."""
-        expected, self.expected = self.expected, False
-        if self._waiting or "roots" not in asked.capabilities or not (expected or self._given_up):
-            return
-        self._came.clear()
-        if self._given_up:
-            self.remind()
-        patience = _ASKED_AGAIN if self._given_up else _AFTER_GREETING
-        self._given_up = False
-        await asyncio.wait({come := asyncio.ensure_future(self._came.wait())}, timeout=patience)
-        come.cancel()
 
     async def ask(self, ask: Ask, params: Message) -> JsonObject:
         """Return the client's answer; raises `ClientCannot` after the time limit."""
@@ -403,7 +399,11 @@ class Peer(Endpoint[Waiting]):
         """
         loop = asyncio.get_running_loop()
         if number is None:
-            number = self._next_own_number() if asked is None and cancellable else self.next_number()
+            if asked is None and cancellable:
+                self._own_number += 1
+                number = self._own_number
+            else:
+                number = self.next_number()
         waiting = Waiting(
             number=number,
             method=method,
@@ -427,10 +427,6 @@ class Peer(Endpoint[Waiting]):
             self.waiting.pop(waiting.number, None)
             waiting.end()
         return answer
-
-    def _next_own_number(self) -> int:
-        self._own_number += 1
-        return self._own_number
 
     def _ask(self, waiting: Waiting, params: Message, headers: Mapping[str, str] | None) -> None:
         if waiting.cancellable:
@@ -487,7 +483,19 @@ class Peer(Endpoint[Waiting]):
             return
         error, result = message.get("error"), message.get("result")
         if error is not None:
-            waiting.answer.set_exception(self._refusal(error))
+            said: Message = cast("Message", error) if isinstance(error, dict) else {"message": str(error)}
+            number, text, data = said.get("code"), said.get("message"), said.get("data")
+            if isinstance(data, dict) and SIGN_IN in data:
+                refusal = sign_in_needed(self.server)
+            elif isinstance(data, dict) and UNREACHABLE in data:
+                refusal = SourceFailed(f"server `{self.server}` {data[UNREACHABLE]}")
+            else:
+                refusal = ProtocolError(
+                    _shortened(text) if isinstance(text, str) else "the server answered with an error",
+                    number=number if isinstance(number, int) else INTERNAL_ERROR,
+                    data=None if is_larger(cast("object", data), _DATA_VALUES, _DATA_LETTERS) else cast("object", data),
+                )
+            waiting.answer.set_exception(refusal)
         elif isinstance(result, dict):
             loop = waiting.answer.get_loop()
             scheduled = count_scheduled(loop)
@@ -496,19 +504,6 @@ class Peer(Endpoint[Waiting]):
         else:
             text = f"server `{self.server}` answered `{waiting.method}` with something that is no result"
             waiting.answer.set_exception(SourceFailed(text))
-
-    def _refusal(self, error: object) -> UllageError:
-        said: Message = cast("Message", error) if isinstance(error, dict) else {"message": str(error)}
-        number, text, data = said.get("code"), said.get("message"), said.get("data")
-        if isinstance(data, dict) and SIGN_IN in data:
-            return sign_in_needed(self.server)
-        if isinstance(data, dict) and UNREACHABLE in data:
-            return SourceFailed(f"server `{self.server}` {data[UNREACHABLE]}")
-        return ProtocolError(
-            _shortened(text) if isinstance(text, str) else "the server answered with an error",
-            number=number if isinstance(number, int) else INTERNAL_ERROR,
-            data=None if is_larger(cast("object", data), _DATA_VALUES, _DATA_LETTERS) else cast("object", data),
-        )
 
     def take_request(self, number: int | str, method: str, params: Message) -> None:
         if (echoed := self.find_waiting(number)) is not None and echoed.method == method:
@@ -630,7 +625,11 @@ class Routing:
         if method not in _QUESTIONS:
             raise ProtocolError(f"`{method}` is not known here", number=METHOD_NOT_FOUND)
         waiting = self._related()
-        if method == ROOTS and waiting is None and not self._are_called():
+        if (
+            method == ROOTS
+            and waiting is None
+            and not any(one.asked is not None and not one.answer.done() for one in self.waiting.values())
+        ):
             return dict(await self.roots.hold(params, is_blocking=lambda: bool(self.waiting)))
         if waiting is None:
             raise ClientCannot(f"no single client's call is open that `{method}` could belong to")
@@ -683,10 +682,6 @@ class Routing:
         for change in changes:
             for listener in list(self._listeners.values()):
                 listener(change)
-
-    def _are_called(self) -> bool:
-        """Return whether a client's request is open."""
-        return any(one.asked is not None and not one.answer.done() for one in self.waiting.values())
 
     def _related(self) -> Waiting | None:
         """Return the request to which a message belongs: that of its context, else the newest if all are of one

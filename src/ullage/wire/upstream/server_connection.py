@@ -16,7 +16,6 @@ import asyncio
 import math
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
@@ -46,7 +45,7 @@ from ullage.tool import (
     Tool,
     ToolSource,
 )
-from ullage.tracing import Span, child_span, is_recording, trace_fields
+from ullage.tracing import child_span, is_recording, trace_fields
 
 from ..jsonrpc import (
     CAPABILITIES_KEY,
@@ -161,12 +160,6 @@ def _envelope(version: str, capabilities: JsonObject, info: JsonObject | None = 
     }
 
 
-def _abilities_of(client: ClientDeclaration | None) -> Message:
-    if client is None:
-        return _ABILITIES
-    return {ability: client.capabilities[ability] for ability in _RELAYED if ability in client.capabilities}
-
-
 async def agree(
     peer: Peer,
     *,
@@ -208,7 +201,12 @@ class _Asking:
         self._peer = peer
         self._patience = patience
         self._client = client
-        self._abilities = _abilities_of(client)
+        if client is None:
+            self._abilities = _ABILITIES
+        else:
+            self._abilities = {
+                ability: client.capabilities[ability] for ability in _RELAYED if ability in client.capabilities
+            }
         self._info: Message = dict(_INFO if client is None or not client.info else client.info)
         self._discovering: asyncio.Task[Answer] | None = None
         self._greeting: asyncio.Task[Answer] | None = None
@@ -528,7 +526,19 @@ class Upstream(ServerConnection):
         # In a worker thread: a list may be long, and each definition large.
         tools = await anyio.to_thread.run_sync(read_tools, items[:_TOOLS], self._note)
         if self._agreement.modern and self._server.transport == "http":
-            tools = self._with_headers(tools)
+            from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+
+            kept: list[Tool] = []
+            wishes: dict[str, dict[tuple[str, ...], str]] = {}
+            for tool in tools:
+                wrong = find_invalid_x_mcp_header(tool.input_schema)
+                if wrong is None:
+                    kept.append(tool)
+                    wishes[tool.name] = x_mcp_header_map(tool.input_schema)
+                else:
+                    self._note(f"lists the tool `{tool.name[:80]}` with headers that cannot be meant; it is left out")
+            self._parameter_headers = wishes
+            tools = tuple(kept)
         return await anyio.to_thread.run_sync(listing_of, tools)
 
     async def call(self, call: Call) -> Reply:
@@ -610,7 +620,20 @@ class Upstream(ServerConnection):
             await self._routing.roots.settle(asked)
         if not is_recording():
             return await self._send(method, params, asked)
-        with self._client_span(method, params) as span:
+        target: str | None = params.get("name")
+        is_call = method == "tools/call"
+        call_span = child_span(
+            method if target is None else f"{method} {target}",
+            mcp__method__name=method,
+            mcp__protocol__version=self._agreement.version,
+            gen_ai__operation__name="execute_tool" if is_call else None,
+            gen_ai__tool__name=target if is_call else None,
+            gen_ai__prompt__name=None if is_call else target,
+            network__transport="pipe" if self._is_local else "tcp",
+            network__protocol__name=None if self._is_local else "http",
+            ullage__server__name=self._server.name,
+        )
+        with call_span as span:
             result = await self._send(method, params, asked)
             if span is not None and result.get("isError") is True:
                 span.error = "tool_error"
@@ -628,21 +651,6 @@ class Upstream(ServerConnection):
             asked=asked,
             progress=asked.progress if isinstance(asked, Call) else None,
             headers=None if headers is None else {**headers, **traced},
-        )
-
-    def _client_span(self, method: str, params: Message) -> AbstractContextManager[Span | None]:
-        target: str | None = params.get("name")
-        is_call = method == "tools/call"
-        return child_span(
-            method if target is None else f"{method} {target}",
-            mcp__method__name=method,
-            mcp__protocol__version=self._agreement.version,
-            gen_ai__operation__name="execute_tool" if is_call else None,
-            gen_ai__tool__name=target if is_call else None,
-            gen_ai__prompt__name=None if is_call else target,
-            network__transport="pipe" if self._is_local else "tcp",
-            network__protocol__name=None if self._is_local else "http",
-            ullage__server__name=self._server.name,
         )
 
     async def _listen(self, params: Message, *, number: str, silence: float) -> Answer:
@@ -665,23 +673,6 @@ class Upstream(ServerConnection):
         from mcp.shared.inbound import mcp_param_headers  # the SDK has been loaded for HTTP already
 
         return headers | mcp_param_headers(wanted, params["arguments"])
-
-    def _with_headers(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        """Return the tools whose header requirements can be met, as this era demands, and keep these for their
-        calls."""
-        from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
-
-        kept: list[Tool] = []
-        wishes: dict[str, dict[tuple[str, ...], str]] = {}
-        for tool in tools:
-            wrong = find_invalid_x_mcp_header(tool.input_schema)
-            if wrong is None:
-                kept.append(tool)
-                wishes[tool.name] = x_mcp_header_map(tool.input_schema)
-            else:
-                self._note(f"lists the tool `{tool.name[:80]}` with headers that cannot be meant; it is left out")
-        self._parameter_headers = wishes
-        return tuple(kept)
 
     async def _items(self, listed: list[Json], key: str) -> tuple[JsonObject, ...]:
         # In a worker thread, as for tools.
@@ -711,7 +702,12 @@ class Upstream(ServerConnection):
         seen: set[str] = set()
         cursor: Json = None
         while len(seen) < _PAGES and len(items) < _ITEMS:
-            result = await self._page(method, cursor)
+            try:
+                result = await self._ask(method, {} if cursor is None else {"cursor": cursor})
+            except ProtocolError as error:
+                if error.number != METHOD_NOT_FOUND:
+                    raise
+                result = {}
             page = result.get(key, [])
             items.extend(cast("list[Json]", page) if isinstance(page, list) else [])
             cursor = result.get("nextCursor")
@@ -722,14 +718,6 @@ class Upstream(ServerConnection):
             seen.add(cursor)
         self._note(f"has no end to its `{method}`; the first {len(items)} are taken")
         return items
-
-    async def _page(self, method: str, cursor: Json) -> Answer:
-        try:
-            return await self._ask(method, {} if cursor is None else {"cursor": cursor})
-        except ProtocolError as error:
-            if error.number != METHOD_NOT_FOUND:
-                raise
-            return {}
 
     def _note(self, text: str) -> None:
         if len(self._notes) < _NOTES:

@@ -411,7 +411,13 @@ async def open_pipe(
     in_haste: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Pipe]:
     """Start the server; on exit from the context none of its processes is left."""
-    _refuse_beyond_depth(server, environment)
+    # The server's environment, with a depth one greater than this process's.
+    if depth(environment) - 1 > DEEPEST:
+        raise SourceFailed(
+            f"server `{server.name}` is not started: this Ullage was started by another, more than {DEEPEST} deep, as "
+            "where a gateway is among its own servers",
+            suggestion="take the gateway out of the servers that it reads from other programs' settings",
+        )
     whole = {**environment, **server.environment}
     secrets = secrets_of(server, environment)
     command = _command(server, whole, secrets)
@@ -440,16 +446,6 @@ async def open_pipe(
             raise
         finally:
             await pipe.stop()
-
-
-def _refuse_beyond_depth(server: Server, environment: Mapping[str, str]) -> None:
-    # The server's environment, with a depth one greater than this process's.
-    if depth(environment) - 1 > DEEPEST:
-        raise SourceFailed(
-            f"server `{server.name}` is not started: this Ullage was started by another, more than {DEEPEST} deep, as "
-            "where a gateway is among its own servers",
-            suggestion="take the gateway out of the servers that it reads from other programs' settings",
-        )
 
 
 def _command(server: Server, environment: Mapping[str, str], secrets: tuple[str, ...]) -> str:
@@ -496,12 +492,9 @@ def _read(line: Line, read: ReadLine) -> object:
     try:
         return read(line)
     except TooDeep as error:
-        return None if error.number is None else _too_deep(error.number)
+        if error.number is None:
+            return None
+        reason = "answered with something nested too deeply to be handed on"
+        return error_response(cast("int | str", error.number), INTERNAL_ERROR, reason, {UNREACHABLE: reason})
     except ValueError:
         return None
-
-
-def _too_deep(number: object) -> Message:
-    """Build the error for one request whose answer is nested too deeply to pass on."""
-    reason = "answered with something nested too deeply to be handed on"
-    return error_response(cast("int | str", number), INTERNAL_ERROR, reason, {UNREACHABLE: reason})
