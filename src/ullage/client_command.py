@@ -39,7 +39,8 @@ def read_client_rules() -> "dict[str, list[str]] | None":
     if not sys.platform.startswith("linux"):
         return None
     for words, folder in _ancestors():
-        if _is_agent(words):
+        first = [word for word in words if not word.startswith("-")][:2]
+        if any(pattern.search(word) for word in first for pattern in (_CLAUDE, _QWEN)):
             return parse_client_rules(words, folder)
     return None
 
@@ -61,12 +62,6 @@ def _ancestors() -> "Iterator[tuple[list[str], str]]":
         except (OSError, ValueError, IndexError):
             return
         yield words[:-1], folder
-
-
-def _is_agent(words: "Sequence[str]") -> bool:
-    """Return whether a command line is that of Claude Code or Qwen Code, which an interpreter may run."""
-    first = [word for word in words if not word.startswith("-")][:2]
-    return any(pattern.search(word) for word in first for pattern in (_CLAUDE, _QWEN))
 
 
 def parse_client_rules(words: "Sequence[str]", folder: str) -> "dict[str, list[str]] | None":

@@ -180,10 +180,9 @@ def _changed(text: str, change: Callable[[str], str]) -> str:
 def _count_legitimate(found: re.Match[str]) -> int:
     """Return how many characters at the beginning of a run of invisible ones belong to the writing around it."""
     text, start, end = found.string, found.start(), found.end()
-    return _legitimate(found[0], text[start - 1] if start else "", text[end] if end < len(text) else "")
-
-
-def _legitimate(run: str, before: str, after: str) -> int:
+    run = found[0]
+    before = text[start - 1] if start else ""
+    after = text[end] if end < len(text) else ""
     if not before:
         return 0
     first = run[0]

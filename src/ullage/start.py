@@ -46,17 +46,14 @@ def main() -> int:
         return run(session=session)
     except Exception as error:
         if session is not None:
-            session.refuse(_failure(error))
+            failure = {
+                "error_code": "INTERNAL_ERROR",
+                "message": f"Ullage could not be started: {type(error).__name__}",
+                "suggestion": "run `ullage doctor`; the client's log has the details",
+                "available_options": [],
+            }
+            session.refuse(failure)
         raise
-
-
-def _failure(error: Exception) -> "dict[str, Any]":
-    return {
-        "error_code": "INTERNAL_ERROR",
-        "message": f"Ullage could not be started: {type(error).__name__}",
-        "suggestion": "run `ullage doctor`; the client's log has the details",
-        "available_options": [],
-    }
 
 
 def _start_session(words: "list[str]") -> "StartSession | None":

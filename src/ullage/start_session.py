@@ -235,23 +235,22 @@ class StartSession:
         if self._era == "modern" or not isinstance(params.get("_meta", {}), dict):
             return None
         if method == "initialize":
-            return self._initialized(params)
+            version, abilities, program = (
+                params.get(name) for name in ("protocolVersion", "capabilities", "clientInfo")
+            )
+            is_usual = isinstance(version, str) and _is_table(abilities) and _is_program(program)
+            if self._era is not None or not is_usual:
+                return None
+            answers = self._entry.answers
+            known = answers["versions"]
+            self._version = version if version in known else known[-1]
+            self._era, self._initialize = "handshake", params
+            return _dump({**answers["initialize"], "protocolVersion": self._version})
         if method == "ping" and self._era is not None and params.keys() <= {"_meta"}:
             return b"{}"
         if method == "tools/list" and self._initialize is not None and _has_no_cursor(params):
             return self._listed("tools", self._entry.tools)
         return None
-
-    def _initialized(self, params: "dict[str, Any]") -> "bytes | None":
-        version, abilities, program = (params.get(name) for name in ("protocolVersion", "capabilities", "clientInfo"))
-        is_usual = isinstance(version, str) and _is_table(abilities) and _is_program(program)
-        if self._era is not None or not is_usual:
-            return None
-        answers = self._entry.answers
-        known = answers["versions"]
-        self._version = version if version in known else known[-1]
-        self._era, self._initialize = "handshake", params
-        return _dump({**answers["initialize"], "protocolVersion": self._version})
 
     def _modern_result(self, method: str, params: "dict[str, Any]", meta: "dict[str, Any]") -> "bytes | None":
         version, program, abilities = (meta.get(name) for name in _ENVELOPE)

@@ -249,18 +249,15 @@ async def check_source(source: ToolSource, sample: Call) -> Reply:
     for tool in first.tools:
         assert tool.input_schema.get("type") == "object", f"the schema of `{tool.name}` does not say type object"
         assert tool.description, f"`{tool.name}` has no description: a model cannot know what it is for"
-    await _check_unknown(source)
-    reply = await source.call(sample)
-    assert reply.needs is None or not reply.content, "a reply either answers or needs something, not both"
-    return reply
-
-
-async def _check_unknown(source: ToolSource) -> None:
     try:
         await source.call(Call(tool=_NOBODY))
     except UnknownTool:
-        return
-    raise AssertionError("a call of an unknown tool did not raise UnknownTool")
+        pass
+    else:
+        raise AssertionError("a call of an unknown tool did not raise UnknownTool")
+    reply = await source.call(sample)
+    assert reply.needs is None or not reply.content, "a reply either answers or needs something, not both"
+    return reply
 
 
 def check_watched(source: ToolSource) -> None:

@@ -128,11 +128,11 @@ class Loose:
     def tools(self, key: str) -> tuple[str, ...] | None:
         """Return the readable tools on a list, as the server calls them; None if there is no list."""
         self.used.add(key)
-        value: object = self.raw.get(key)
+        value = self.raw.get(key)
         if value in (None, ""):
             return None
         names = [item for item in cast("list[object]", value) if item != ""] if isinstance(value, list) else value
-        found, is_whole = readable(names)
+        found, is_whole = readable(cast("object", names))
         if not is_whole:
             self._misread(key, value)
         return tool_names(found, self.path[-1])

@@ -104,20 +104,21 @@ def _expand_variables(page: Page, values: Mapping[str, Any], found: list[Expande
         found.append(result)
         return result.text
 
-    texts = {key: _map_texts(values[key], replaced) for key in _EXPANDED if key in values}
+    texts: dict[str, object] = {}
+    for key in _EXPANDED:
+        if key in values:
+            value = values[key]
+            if isinstance(value, str):
+                texts[key] = replaced(value)
+            elif isinstance(value, tuple):
+                texts[key] = tuple(replaced(item) for item in cast("tuple[str, ...]", value))
+            else:
+                texts[key] = {name: replaced(text) for name, text in cast("Mapping[str, str]", value).items()}
     if "directory" in texts:
         texts["directory"] = page.absolute(cast("str", texts["directory"]))
     if str(texts.get("command", "")).startswith("~"):
         texts["command"] = page.absolute(cast("str", texts["command"]))
     return texts
-
-
-def _map_texts(value: object, change: Callable[[str], str]) -> object:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, tuple):
-        return tuple(change(item) for item in cast("tuple[str, ...]", value))
-    return {key: change(text) for key, text in cast("Mapping[str, str]", value).items()}
 
 
 def _unready(page: Page, entry: Entry, found: list[Expanded]) -> tuple[Issue, ...]:

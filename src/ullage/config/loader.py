@@ -344,23 +344,18 @@ async def _next(seen: Stamps, interval: float, settle: float) -> tuple[frozenset
     """Wait for the next change; return the changed files and the stamps after it."""
     while True:
         await anyio.sleep(interval)
-        now = await _still(seen, settle)
+        now = await _look(seen)
+        # Wait until the files stop changing.
+        for _ in range(_LONGEST_BURST if find_changed_files(seen, now) else 0):
+            await anyio.sleep(settle)
+            later = await _look(seen)
+            if not find_changed_files(now, later):
+                break
+            now = later
         found = find_changed_files(seen, now)
         if found:
             return found, now
         seen = now
-
-
-async def _still(seen: Stamps, settle: float) -> Stamps:
-    """Return the stamps once they stop changing."""
-    now = await _look(seen)
-    for _ in range(_LONGEST_BURST if find_changed_files(seen, now) else 0):
-        await anyio.sleep(settle)
-        later = await _look(seen)
-        if not find_changed_files(now, later):
-            break
-        now = later
-    return now
 
 
 async def _look(files: Stamps) -> Stamps:

@@ -427,7 +427,12 @@ class Reading:
                 [] if text is None else [replace(self._foreign(path, text), is_project=not self._is_users_own(path))]
             )
         elif self.scope.contains(path):
-            layers = self._foreign_of_project(path)
+            approved, pending = self._project_file(path, "servers")
+            layers = list[Layer]()
+            if approved is not None:
+                layers.append(replace(self._foreign(path, _text_of(approved, path) or ""), is_project=True))
+            if pending is not None:
+                layers.append(restrictions_of(self._foreign(path, _text_of(pending, path) or "", expands=False)))
         else:
             text = self._text(path, severity="problem")
             layers = [] if text is None else [self._foreign(path, text)]
@@ -441,15 +446,6 @@ class Reading:
 
     def _is_users_own(self, path: Path) -> bool:
         return self.scope.is_users_place(path) and not self.scope.contains(path)
-
-    def _foreign_of_project(self, path: Path) -> list[Layer]:
-        approved, pending = self._project_file(path, "servers")
-        layers = list[Layer]()
-        if approved is not None:
-            layers.append(replace(self._foreign(path, _text_of(approved, path) or ""), is_project=True))
-        if pending is not None:
-            layers.append(restrictions_of(self._foreign(path, _text_of(pending, path) or "", expands=False)))
-        return layers
 
     def _foreign(self, path: Path, text: str, *, expands: bool = True) -> Layer:
         folder = path.parent

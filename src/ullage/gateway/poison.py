@@ -487,7 +487,13 @@ def _hits(texts: Iterable[_Text]) -> Iterator[_Hit]:
             is_stray = (
                 one.where.endswith("description") and len(one.text) - len(without) <= 3 and not has_invisible(without)
             )
-            words = decode_hidden(one.text) or _around_invisible(one.text)
+            words = decode_hidden(one.text)
+            if not words:
+                escaped = escape_invisible(one.text)
+                place = next(
+                    (at for at, (old, new) in enumerate(zip(one.text, escaped, strict=False)) if old != new), 0
+                )
+                words = escaped[max(0, place - 40) : place + 80]
             hidden_hit = _Hit(0.6 if is_stray else 1.0, "hidden_text", one.where, words, "hidden")
             yield hidden_hit
         if len(one.text) < _SHORTEST:
@@ -520,12 +526,6 @@ def _signal_hits(where: str, reading: str, text: str, plain: set[int]) -> Iterat
                 # Text that appears only after decoding was meant to be hidden.
                 weight = min(1.0, signal.weight + 0.3)
                 yield _Hit(weight, "encoded_text", where, f"{words} ({reading})", f"{signal.name}:{reading}", at)
-
-
-def _around_invisible(text: str) -> str:
-    escaped = escape_invisible(text)
-    place = next((at for at, (old, new) in enumerate(zip(text, escaped, strict=False)) if old != new), 0)
-    return escaped[max(0, place - 40) : place + 80]
 
 
 def _parameter_hits(tool: Tool) -> Iterator[_Hit]:

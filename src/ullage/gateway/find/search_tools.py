@@ -169,10 +169,8 @@ def _do_the_same(one: Entry, other: Entry) -> bool:
         and _are_alike(ones.keys(), others.keys())
         and all(_type(ones[name]) == _type(others[name]) for name in ones.keys() & others.keys())
     )
-    return take_the_same and _say_the_same(one, other)
-
-
-def _say_the_same(one: Entry, other: Entry) -> bool:
+    if not take_the_same:
+        return False
     ones, others = _words(_description(one)), _words(_description(other))
     if not _are_alike(ones, others) or _speak_of_two_services(one, other, ones ^ others):
         return False

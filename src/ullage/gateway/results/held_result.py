@@ -420,14 +420,12 @@ _FIELDS = tuple(field.name for field in fields(Shape))
 
 def read_shapes(said: str) -> tuple[Shape, ...]:
     """Parse the descriptions of parts from JSON."""
-    return tuple(_shape(one) for one in json.loads(said))
-
-
-def _shape(said: dict[str, Any]) -> Shape:
-    """Read the keys known to this version, since a newer one may have written more."""
-    known: dict[str, Any] = {name: said[name] for name in _FIELDS}
-    known["path"] = tuple(known["path"])
-    return Shape(**known)
+    found: list[Shape] = []
+    for one in json.loads(said):
+        known: dict[str, Any] = {name: one[name] for name in _FIELDS}
+        known["path"] = tuple(known["path"])
+        found.append(Shape(**known))
+    return tuple(found)
 
 
 _SHORTEST = 200

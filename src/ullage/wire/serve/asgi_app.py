@@ -317,7 +317,13 @@ class Front:
         def who_calls(asked: ClientRequest) -> Caller:
             request = cast("Request[Any]", asked.transport)
             principal: str = request.scope[_PRINCIPAL]
-            session = self._session(asked, request, principal)
+            # In the later era nothing verifies such a header, and it may name a session of another principal.
+            session = None if asked.is_modern else request.headers.get("mcp-session-id")
+            if session is not None and self._on_session_end is not None:
+                connection = asked.connection
+                if _ENDS not in connection.state:
+                    connection.state[_ENDS] = session
+                    connection.exit_stack.callback(self._on_session_end, principal, session)
             return Caller(
                 principal=principal,
                 session=session or self._sessions.of(principal, client, self._clock()),
@@ -327,19 +333,6 @@ class Front:
             )
 
         return who_calls
-
-    def _session(self, asked: ClientRequest, request: "Request[Any]", principal: str) -> str | None:
-        """Return the session that the SDK opened for this principal.
-
-        In the later era nothing verifies such a header, and it may name a session of another principal.
-        """
-        session = None if asked.is_modern else request.headers.get("mcp-session-id")
-        if session is not None and self._on_session_end is not None:
-            connection = asked.connection
-            if _ENDS not in connection.state:
-                connection.state[_ENDS] = session
-                connection.exit_stack.callback(self._on_session_end, principal, session)
-        return session
 
 
 async def _run(

@@ -306,15 +306,6 @@ def _input_schema(schema: Json) -> tuple[JsonObject | None, str | None]:
     kind = schema.get("type")
     if kind is not None and kind != "object" and not (isinstance(kind, list) and "object" in kind):
         return None, f"a schema of type `{_short(json.dumps(kind))}` where arguments are an object; it is left out"
-    mended = _mended(schema)
-    wrong = [key for key in ("type", "properties", "required", "$schema") if schema.get(key) != mended.get(key)]
-    if wrong:
-        return mended, f"a schema whose {', '.join(f'`{key}`' for key in wrong)} cannot be meant; it is mended"
-    return schema, None
-
-
-def _mended(schema: dict[str, Json]) -> dict[str, Json]:
-    """Return the schema with its outermost keys of the types that every client requires."""
     mended: dict[str, Json] = {**schema, "type": "object"}
     if not isinstance(schema.get("$schema", ""), str):
         del mended["$schema"]
@@ -326,7 +317,10 @@ def _mended(schema: dict[str, Json]) -> dict[str, Json]:
     required = schema.get("required")
     if required is not None:
         mended["required"] = [one for one in required if isinstance(one, str)] if isinstance(required, list) else []
-    return mended
+    wrong = [key for key in ("type", "properties", "required", "$schema") if schema.get(key) != mended.get(key)]
+    if wrong:
+        return mended, f"a schema whose {', '.join(f'`{key}`' for key in wrong)} cannot be meant; it is mended"
+    return schema, None
 
 
 def read_items(items: Sequence[Json], key: str, note: Callable[[str], None]) -> tuple[JsonObject, ...]:
