@@ -30,7 +30,7 @@ def test_flags_are_above_variables_and_variables_above_files(
     assert main(["tools", "--config", "better.toml"]) == 0
     assert "better" in capsys.readouterr().out
     assert main(["tools", "--config", "nowhere.toml"]) == 2
-    assert "the settings file is not there" in capsys.readouterr().err
+    assert "the settings file does not exist" in capsys.readouterr().err
 
 
 def test_nothing_is_written_to_a_home_when_the_store_is_elsewhere(work: Path, capsys: pytest.CaptureFixture[str]):

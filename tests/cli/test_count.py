@@ -37,7 +37,7 @@ notes/one.txt      4  exact     <0.1%            4  exact       <0.1%
 gpt-4 retired 2026-10-23, use gpt-5.6-sol
 gpt-4: 0.00012 USD as input, at 30 USD per million tokens
 gpt-4-turbo retired 2026-10-23, use gpt-5.6-sol
-gpt-4-turbo: 0.000040 USD as input, at 10 USD per million tokens
+gpt-4-turbo: 0.00004 USD as input, at 10 USD per million tokens
 """)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from ullage.cli import main
-from ullage.cli.output import Progress
+from ullage.cli.output import Progress, wrap_line
 
 
 class Terminal(io.StringIO):
@@ -66,3 +66,17 @@ def test_an_unknown_verb_and_no_verb_are_told_how(capsys: pytest.CaptureFixture[
         main(["weigh"])
     assert caught.value.code == 2
     assert capsys.readouterr().err == "error: unknown command `weigh`\n  `ullage --help` lists all commands\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("run `ullage trust a.toml` now or", ["run `ullage trust a.toml`", "  now or"]),
+        ("it was started in about 0.5 s", ["it was started in about", "  0.5 s"]),
+        ("  a long `command with many more words` b", ["  a long `command with many more words`", "    b"]),
+        ("one ` two three four five six seven", ["one ` two three four five", "  six seven"]),
+        ("a\u00a0b c d e f g h i j k l m n o p", ["a\u00a0b c d e f g h i j k l m", "  n o p"]),
+    ],
+)
+def test_no_line_break_goes_through_a_command_or_between_a_number_and_its_unit(line: str, expected: list[str]):
+    assert wrap_line(line, 26) == expected

@@ -377,7 +377,7 @@ def test_over_http_whoever_tells_it_to_end_twice_is_obeyed_once_and_quietly(work
 @pytest.mark.parametrize("flags", [["--next-free"], ["--tokens", "file"], ["--allow-host", "box"]])
 def test_flags_for_http_are_refused_without_it(work: Path, capsys: pytest.CaptureFixture[str], flags: list[str]):
     assert main(["serve", *flags]) == 2
-    assert f"{flags[0]}: only with --http" in capsys.readouterr().err
+    assert f"{flags[0]} works only with --http" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_not_taken_again(work: Path, capsys: pytest.CaptureFixture[str]):
@@ -388,7 +388,7 @@ def test_a_port_that_is_taken_is_not_taken_again(work: Path, capsys: pytest.Capt
 
 def test_beyond_this_machine_it_is_not_served_without_a_token(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["serve", "--http", "0.0.0.0:0"]) == 2
-    assert "without a bearer token Ullage does not serve on `0.0.0.0`" in capsys.readouterr().err
+    assert "to serve on `0.0.0.0`, Ullage needs a bearer token" in capsys.readouterr().err
     assert main(["serve", "--http", "nowhere"]) == 2
     assert "is not an address to listen on" in capsys.readouterr().err
 

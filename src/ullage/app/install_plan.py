@@ -534,7 +534,7 @@ def changing_files() -> Generator[None]:
         raise Unavailable(str(error), suggestion="nothing was changed; run this again") from error
     except EditRefused as error:
         raise BadConfiguration(
-            str(error), suggestion="nothing was changed; fix the file, or edit it by hand"
+            str(error), suggestion="nothing was changed; correct the file and run this again"
         ) from error
     except OSError as error:
         where = f"`{error.filename}` " if error.filename else ""

@@ -207,7 +207,7 @@ def _print_lines(
         if price is not None and price.input is not None:
             cost, rate = count.tokens * price.input, price.input * _MILLION
             each = f"{rate.normalize():f} {price.currency} per million tokens"
-            emit(dim(f"{match.asked}: {cost:.2g} {price.currency} as input, at {each}"))
+            emit(dim(f"{match.asked}: {cost.normalize():.2g} {price.currency} as input, at {each}"))
     if skipped:
         named = ", ".join(map(plain, skipped[:3])) + (f" and {len(skipped) - 3:,} more" if len(skipped) > 3 else "")
         emit(dim(f"not counted, because it cannot be opened or is not text: {named}"))

@@ -43,7 +43,21 @@ from ullage.tool import Json
 
 from ..app.install_plan import changing_files, chosen_client, own_settings, ullage_command, undo_folder
 from .load_settings import can_be_asked, examine_settings, situation_of, with_gateway
-from .output import bold, cut, dim, emit, emit_json, green, how_many, plain, say, screen, short_path, yellow
+from .output import (
+    bold,
+    cut,
+    dim,
+    emit,
+    emit_json,
+    emit_wrapped,
+    green,
+    how_many,
+    plain,
+    say,
+    screen,
+    short_path,
+    yellow,
+)
 from .scan import plan_for, review_command, scan_clients, short_reason
 
 __all__ = ["arguments", "run"]
@@ -303,7 +317,7 @@ def _print_plan(
         if one.kind == "pending":
             emit(f"        review it: {review_command(one.entry.file)}")
     for problem in config.problems:
-        emit(f"  {yellow('problem')}  {short_path(problem.file)}: {plain(problem.message)}")
+        emit_wrapped(f"  {yellow('problem')}  {short_path(problem.file)} {plain(problem.message)}")
     if is_done:
         emit("  Ullage is already installed here, and there is nothing to move.")
         return

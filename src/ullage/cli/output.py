@@ -291,20 +291,26 @@ def wrap_line(line: str, limit: int | None = None) -> list[str]:
     return lines
 
 
-_QUANTITY = re.compile(r"(\d) (s|ms|MB|%)(?!\w)")
-"""A number and its unit, which stay on one line."""
+_UNIT = re.compile(r"(?:s|ms|MB|%)\W*")
+"""A unit, which stays on one line with its number."""
 
 
 def _units(text: str) -> Iterator[str]:
     """Yield the pieces between which a line may be broken: words, text between backticks, and a number with its
     unit."""
-    open_unit = list[str]()
-    for word in _QUANTITY.sub("\\1\u00a0\\2", text).split(" "):
-        open_unit.append(word)
-        if " ".join(open_unit).count("`") % 2 == 0:
-            yield " ".join(open_unit).replace("\u00a0", " ")
-            open_unit = []
-    yield from open_unit  # a backtick without its partner
+    piece = None
+    for word in text.split(" "):
+        if piece is None:
+            piece = word
+        elif piece.count("`") % 2 or (_UNIT.fullmatch(word) and piece[-1:].isdigit()):
+            piece = f"{piece} {word}"
+        else:
+            yield piece
+            piece = word
+    if piece is not None and piece.count("`") % 2:
+        yield from piece.split(" ")  # a backtick without its partner
+    elif piece is not None:
+        yield piece
 
 
 def emit_wrapped(text: str) -> None:

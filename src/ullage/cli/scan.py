@@ -41,6 +41,7 @@ from .output import (
     dim,
     emit,
     emit_json,
+    emit_wrapped,
     green,
     how_many,
     plain,
@@ -49,6 +50,7 @@ from .output import (
     short_path,
     show_waiting,
     width_of,
+    wrap_line,
     yellow,
 )
 
@@ -180,7 +182,7 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
         yield f"  {yellow('warning')}  {doubled}: listed here and behind Ullage, so its tokens are paid for twice"
         yield f"           run: ullage install {config.program.name}"
     for problem in config.problems:
-        yield f"  {yellow('problem')}  {short_path(problem.file)}: {plain(problem.message)}"
+        yield from wrap_line(f"  {yellow('problem')}  {short_path(problem.file)} {plain(problem.message)}")
     yield ""
 
 
@@ -356,6 +358,8 @@ def show_overview(*, as_json: bool) -> int:
     for one in warnings:
         names = ", ".join(plain(server.name) for server in one.servers if server.is_doubled)
         emit(f"{yellow('warning')}  {one.config.program.title} lists {names} although Ullage serves them too")
+    for one in (problem for scan in scans for problem in scan.config.problems):
+        emit_wrapped(f"{yellow('problem')}  {short_path(one.file)} {plain(one.message)}")
     emit(f"{bold('Next')}  {_next(scans, warnings)}")
     emit(dim("      ullage --help lists all commands"))
     return 0

@@ -135,8 +135,8 @@ def run(arguments: argparse.Namespace) -> int:
     useless = [flag for flag, is_given in given.items() if is_given]
     if arguments.http is None and useless:
         raise InvalidArguments(
-            f"{', '.join(useless)}: only with --http",
-            suggestion="add --http 8787, or leave it out: over standard input and output nobody else comes in",
+            f"{', '.join(useless)} works only with --http",
+            suggestion="add --http 8787, or remove it: standard input and output have only one client",
         )
     log_to_stderr()
     # Long work for one server runs in worker threads. The event loop takes the interpreter back from them several times

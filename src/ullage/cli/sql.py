@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         for one in probe.can_write:
             say(f"ullage: role `{probe.role}` {one}")
         if not setup:
-            say(f"ullage: `{database.name}` has no roles; it is opened for reading only")
+            say(f"`{database.name}` has no roles: the file is opened read-only")
             return 0
         emit(setup.rstrip("\n"))
         return 0

@@ -16,7 +16,7 @@ from ullage.config import Places
 from ullage.gateway import Server
 from ullage.tool import Json
 
-from .output import bold, dim, emit, emit_json, green, how_many, plain, screen, short_path, yellow
+from .output import bold, dim, emit, emit_json, emit_wrapped, green, how_many, plain, screen, short_path, yellow
 
 __all__ = ["arguments", "doubled_lines", "read_installed", "run"]
 
@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
             some = [plain(one.name) + _state_of(one) for one in own if one.scope in scopes]
             lines += _wrap_names(title, some) if some else []
         lines += [f"  {yellow('warning')}  {line}" for line in doubled_lines([(config, behind)])]
-        lines += [f"  {yellow('problem')}  {short_path(one.file)}: {plain(one.message)}" for one in config.problems]
+        lines += [f"  {yellow('problem')}  {short_path(one.file)} {plain(one.message)}" for one in config.problems]
         for line in lines:
-            emit(line)
+            emit_wrapped(line)
     if not found:
         emit("No program with MCP servers was found.")
     waiting = [one.program.name for one, behind in found if one.active_servers and behind is None]

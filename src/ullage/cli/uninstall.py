@@ -70,9 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
         emit_json({"client": program.name, "restored": list(restored)})
         return 0
     for one in restored:
-        how = "as it was before, byte for byte" if one["exact"] else "merged: others had changed it since"
+        how = "restored byte for byte" if one["exact"] else "merged, because it was changed since the installation"
         emit(f"{short_path(str(one['file']))}  {how}")
-    emit(f"Ullage is out of {program.title}. Restart it for the change to take effect.")
+    emit(f"Ullage was removed from {program.title}. Restart it for the change to take effect.")
     return 0
 
 

@@ -106,7 +106,7 @@ class Reading:
         if named is not None:
             path = self._absolute(str(named), self.directory)
             if stamp_of(path) is None:
-                self.issues.append(Issue(severity="error", message="the settings file is not there", file=str(path)))
+                self.issues.append(Issue(severity="error", message="the settings file does not exist", file=str(path)))
             if not self.scope.contains(path):
                 yield from self._users_toml(path)
                 return

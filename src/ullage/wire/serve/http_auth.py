@@ -304,7 +304,7 @@ def listen(address: Address, *, next_free: bool = False, tokens: Tokens | None =
 def refuse_beyond_loopback(host: str) -> None:
     if host not in LOOPBACK:
         raise InvalidArguments(
-            f"without a bearer token Ullage does not serve on `{host}`, only to this machine",
+            f"to serve on `{host}`, Ullage needs a bearer token; without one it serves only this machine",
             suggestion=f"use 127.0.0.1, or set {TOKENS_VARIABLE}=NAME:TOKEN with a token from: {HOW_TO_MAKE}",
             options=LOOPBACK,
         )
