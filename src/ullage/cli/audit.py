@@ -1,6 +1,6 @@
 """Show what was refused, withheld, approved, revoked or answered by another model: who, what, why and when.
 
-Read from the store that every gateway of this machine, or of this team, writes to. Never an argument or a result.
+Events come from the store that all gateways of this machine or team write to. They contain no arguments or results.
 """
 
 import argparse
@@ -26,10 +26,16 @@ _COLUMNS = ("time", "kind", "principal", "session", "client", "server", "subject
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", metavar="DAY", default="30d", help="first day: 2026-11-18, 7d, today (default: 30d)")
     parser.add_argument("--until", metavar="DAY", help="last day")
-    parser.add_argument("--kind", choices=AUDIT_KINDS, help="only these events")
-    parser.add_argument("--limit", metavar="NUMBER", type=int, default=1_000, help="the last so many (default: 1000)")
-    parser.add_argument("--timezone", metavar="ZONE", help="whose days are meant (default: this machine's)")
-    parser.add_argument("--store", metavar="URL", help="the store to read (default: the settings' own)")
+    parser.add_argument("--kind", choices=AUDIT_KINDS, help="show only events of this kind")
+    parser.add_argument(
+        "--limit",
+        metavar="NUMBER",
+        type=int,
+        default=1_000,
+        help="maximum number of events, the latest (default: 1000)",
+    )
+    parser.add_argument("--timezone", metavar="ZONE", help="time zone of the days (default: this machine's)")
+    parser.add_argument("--store", metavar="URL", help="store to read (default: that of the settings)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--csv", action="store_true", help="print CSV")

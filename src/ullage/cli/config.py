@@ -1,4 +1,4 @@
-"""Show the settings in force, with --why the file that each comes from, and what pending project files would add."""
+"""Show the settings in force. With --why, also show the source of each value and what pending project files would add."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--why", action="store_true", help="show which file, variable or flag each value comes from, pending ones too"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--model", metavar="NAME", help="the model whose tokens and window figures are about")
+    parser.add_argument("--model", metavar="NAME", help="model for token counts and the window")
     parser.add_argument("--mode", choices=("auto", "search", "direct"), help="show tools behind find_tool, or directly")
     add_flags(parser)
 

@@ -1,7 +1,7 @@
 """Show how full the context window of a session is, how it filled up, what takes the most space, and what would help.
 
-FILE is a session of Claude Code, Codex, opencode, pi, cline, Gemini CLI or Ullage, a list of messages, or a request
-body; the format is detected. Several files are listed in one line each.
+FILE is a session of Claude Code, Codex, opencode, pi, Cline, Gemini CLI or Ullage, a list of messages, or a request
+body. The format is detected. Several files are listed with one line each.
 """
 
 import argparse
@@ -322,7 +322,10 @@ def print_list(found: Sequence[Weighed]) -> None:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="session files or folders; - is standard input (default: the latest)"
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="session files or folders; - is standard input (default: list the latest sessions)",
     )
     add_flags(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")

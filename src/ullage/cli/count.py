@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="files or folders, of which hidden entries and links are left out; - or nothing is standard input",
+        help="files or folders, without hidden entries and links; - or nothing: standard input",
     )
     parser.add_argument(
         "--model",

@@ -1,7 +1,8 @@
 """Show where the dashboard is, with a one-time code to sign in.
 
-Asks the gateway that `ullage serve --http` runs on this machine; starts none. The code is valid for five minutes and
-for one sign-in. With --url, the gateway is elsewhere, and its bearer token is taken from the variable ULLAGE_TOKEN.
+Uses the gateway that `ullage serve --http` runs on this machine, and does not start one. The code is valid for five
+minutes and for one sign-in. With --url, uses a gateway on another machine, with its bearer token from the variable
+ULLAGE_TOKEN.
 """
 
 import argparse
@@ -22,8 +23,10 @@ _TOKEN = "ULLAGE_TOKEN"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
-    parser.add_argument("--principal", metavar="NAME", help="see the rows of this bearer token's name")
-    parser.add_argument("--url", metavar="URL", help=f"a gateway elsewhere, with its token in {_TOKEN}")
+    parser.add_argument("--principal", metavar="NAME", help="show the rows of the bearer token with this name")
+    parser.add_argument(
+        "--url", metavar="URL", help=f"address of a gateway on another machine, with its token in {_TOKEN}"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -1,7 +1,7 @@
 """Put Ullage in front of a program's MCP servers.
 
 Moves the program's servers, with their environment, filters and approval rules, to your own ullage.toml, and leaves
-Ullage in their place. `ullage uninstall` takes it back.
+Ullage in their place. `ullage uninstall` undoes this.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="which servers to move: yours for all folders (default), those of this folder's project, or both; the "
         "latter stay limited to the folder",
     )
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--no-start", action="store_true", help="do not start the servers to count their tools")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

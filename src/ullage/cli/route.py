@@ -1,7 +1,8 @@
 """Show which model a prompt would be sent to, with which parameters and why. No model is called.
 
-`ullage route eval FILE` evaluates the policy on recorded outcomes, a CSV or JSONL table (see docs/delegate.md), beside
-the best single model, chance and an oracle. `ullage route lint` reports mistakes in the policy.
+`ullage route eval FILE` evaluates the policy on recorded outcomes, a CSV or JSONL table (see docs/delegate.md), and
+compares it with the best single model, a random choice and an oracle. `ullage route lint` reports mistakes in the
+policy.
 """
 
 import argparse
@@ -185,7 +186,10 @@ def _standing(one: Standing) -> dict[str, Json]:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "words", nargs="+", metavar="PROMPT", help="a prompt, or - to read it; or `eval FILE`, or `lint`"
+        "words",
+        nargs="+",
+        metavar="PROMPT",
+        help="prompt, or - to read it from standard input; or `eval FILE`, or `lint`",
     )
     add_request(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -1,6 +1,6 @@
 """Start the MCP servers of every program once, and count what their tools cost.
 
-Shows for each program what its servers add to every request, and what Ullage would save of it, with the tokens of that
+Shows for each program what its servers add to every request, and how much of it Ullage would save, in tokens of that
 program's model. Programs that load tools on demand are charged only what they send. Servers of project files that you
 have not approved are listed and not started. Nothing is changed.
 """

@@ -103,7 +103,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--tokens",
         metavar="FILE",
         type=Path,
-        help="with --http: file of bearer tokens, one NAME:TOKEN per line; beyond this machine one is needed",
+        help="with --http: file of bearer tokens, one NAME:TOKEN per line; required for clients on other machines",
     )
     parser.add_argument(
         "--allow-host",
@@ -121,7 +121,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--sample", action="store_true", help="serve a sample database as source `shop`, created on first use"
     )
     parser.add_argument("--mode", choices=("auto", "search", "direct"), help="show tools behind find_tool, or directly")
-    parser.add_argument("--model", metavar="NAME", help="the model whose tokens and window figures are about")
+    parser.add_argument("--model", metavar="NAME", help="model for token counts and the window")
     add_flags(parser)
 
 

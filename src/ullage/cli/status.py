@@ -1,6 +1,6 @@
 """Show where Ullage is installed, and what each program has configured.
 
-Starts nothing. Warns where a server is listed by a program and behind Ullage too: its definitions are paid for twice.
+Starts nothing. Warns if a program lists a server that Ullage also serves, because its tokens are then paid for twice.
 """
 
 import argparse

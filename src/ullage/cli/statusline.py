@@ -1,7 +1,7 @@
 """Print one line for a program's status line: window, session cost, today's cost, tokens saved.
 
-Reads Claude Code's status-line JSON from standard input; without it, only today is shown. Figures are those of the
-ledger; at most once a minute, the logs are brought into it in the background.
+Reads Claude Code's status-line JSON from standard input; without it, only today is shown. Figures come from the
+ledger. The logs are imported in the background, at most once a minute.
 """
 
 import argparse
@@ -12,7 +12,7 @@ __all__ = ["arguments", "run"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", metavar="URL", help="the store with the ledger (default: the settings' own)")
+    parser.add_argument("--store", metavar="URL", help="store with the ledger (default: that of the settings)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -1,6 +1,6 @@
 """List the tools of every server behind Ullage, with what their definitions cost in every request.
 
-Servers whose tools are known are not started; a server that was never listed is.
+A server is started only if its tools are not known yet.
 """
 
 import argparse

@@ -37,14 +37,19 @@ __all__ = ["arguments", "run"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", nargs="?", metavar="PATH|SERVER", help="a project file to approve, or a server")
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="PATH|SERVER",
+        help="project file to approve, or server whose changed definitions to accept",
+    )
     parser.add_argument("tool", nargs="?", metavar="TOOL", help="with SERVER: accept this tool only")
     parser.add_argument(
         "--hash",
         metavar="SHA256",
         help="approve without a terminal, if the content has this digest (`ullage trust` prints it)",
     )
-    parser.add_argument("--show", action="store_true", help="show what would be approved or accepted, and do nothing")
+    parser.add_argument("--show", action="store_true", help="only show what would be approved or accepted")
     parser.add_argument("--forget", metavar="PATH", type=Path, help="revoke the approval of this file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_flags(parser)

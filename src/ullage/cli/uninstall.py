@@ -1,7 +1,7 @@
-"""Take Ullage out of a program again and give it its servers back.
+"""Remove Ullage from a program and restore its servers.
 
-The program's file gets the same bytes as before where nobody else has changed it; otherwise its servers are put back,
-Ullage's entry is removed, and all else stays. Your ullage.toml loses what only this program used.
+The program's file is restored byte for byte. If it has been changed since the installation, only the servers are put
+back and Ullage's entry is removed. Entries of your ullage.toml that only this program used are removed.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Show what was spent and saved, in tokens and dollars.
 
-Reads the sessions of Claude Code, Codex, Gemini CLI, opencode, pi and Cline on this machine, from where the last
-reading stopped, and the ledger of every gateway that shares the store. Spending is model calls only.
+Reads new entries in the session logs of Claude Code, Codex, Gemini CLI, opencode, pi and Cline on this machine, and the
+ledger of all gateways that share the store. Only model calls count as spending.
 """
 
 import argparse
@@ -38,9 +38,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--since", metavar="DAY", help="first day: 2026-11-18, 7d, today (default: 30 days; all with --by month)"
     )
     parser.add_argument("--until", metavar="DAY", help="last day")
-    parser.add_argument("--by", choices=(*GROUPS, "block"), default="day", help="what a line stands for (default: day)")
-    parser.add_argument("--timezone", metavar="ZONE", help="whose days are meant (default: this machine's)")
-    parser.add_argument("--store", metavar="URL", help="the store with the ledger (default: the settings' own)")
+    parser.add_argument(
+        "--by", choices=(*GROUPS, "block"), default="day", help="what each line is about (default: day)"
+    )
+    parser.add_argument("--timezone", metavar="ZONE", help="time zone of the days (default: this machine's)")
+    parser.add_argument("--store", metavar="URL", help="store with the ledger (default: that of the settings)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--csv", action="store_true", help="print CSV")
