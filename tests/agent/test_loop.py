@@ -103,7 +103,7 @@ async def test_malformed_arguments_are_told_to_the_model_and_do_not_spoil_what_f
     found = [event async for event in run_agent("Go.", delegate=delegate(model), context=context(), tools=source)]
     (returned,) = (event for event in found if isinstance(event, Returned))
     assert returned.is_error
-    assert "no JSON" in returned.text
+    assert "not JSON" in returned.text
     assert not source.calls
     carried = model.bodies[1]["messages"][2]["tool_calls"][0]["function"]["arguments"]
     assert json.loads(carried) == {"malformed": '{"x": '}

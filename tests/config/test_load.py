@@ -133,7 +133,7 @@ def test_a_named_file_is_read_instead_of_all_others(desk: Desk):
 
 
 def test_a_named_file_that_is_not_there_is_an_error(desk: Desk):
-    with pytest.raises(BadConfiguration, match="is not there"):
+    with pytest.raises(BadConfiguration, match="does not exist"):
         desk.load(ULLAGE_CONFIG="nowhere.toml")
 
 

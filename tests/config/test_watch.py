@@ -185,4 +185,4 @@ async def test_a_named_file_that_vanishes_keeps_the_old_settings(reloading: Relo
         file.unlink()
         told = await first(changes)
         assert window(told) == 1
-        assert "is not there" in told.refused[0].message
+        assert "does not exist" in told.refused[0].message

@@ -229,13 +229,13 @@ def test_what_is_too_large_no_text_or_no_file_is_refused(root: Path):
     for name, why in (
         ("big.txt", "more than 100 bytes"),
         ("raw.bin", "no text"),
-        ("src", "no plain"),
+        ("src", "not a regular"),
         ("no", "cannot"),
     ):
         with pytest.raises(UnreadableFile, match=why):
             roots(root, max_bytes=100).texts((name,))
     os.mkfifo(root / "pipe")
-    with pytest.raises(UnreadableFile, match="no plain file"):
+    with pytest.raises(UnreadableFile, match="not a regular file"):
         roots(root).texts(("pipe",))
     with pytest.raises(InvalidArguments, match="more than 50"):
         roots(root).texts(("src/a.py",) * 51)

@@ -1,4 +1,4 @@
-"""Show the settings in force. With --why, also show the source of each value and what pending project files would add."""
+"""Show the settings in force. With --why, also show the source of each value and what pending files would add."""
 
 import argparse
 import os
