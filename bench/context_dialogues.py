@@ -3,9 +3,9 @@
 Part of `make bench-context`; alone, `python bench/context_dialogues.py`. Every dialogue is generated: a customer goes
 through several lists of hotels, claims, tickets, parcels, patients or rentals, picks one entity of each, and orders at
 the end that all be done. The results are JSON in several shapes, lines, YAML, tables, comma-separated values, elements,
-and sentences. Each dialogue runs through windows of a share of its weight, without a model and with one that says one
-sentence; looked at is what the calls at the end need after the last compaction: each value, with the values that belong
-to it (`context_relations`), and the identifiers (`context_continuity`).
+sentences, pages, and lists with headings. Each dialogue runs through windows of a share of its weight, without a model
+and with one that says one sentence; looked at is what the calls at the end need after the last compaction: each value,
+with the values that belong to it (`context_relations`), and the identifiers (`context_continuity`).
 """
 
 import json
@@ -243,6 +243,49 @@ def sentences(entities: Sequence[Entity]) -> str:
     return "\n".join(lines)
 
 
+def cards(entities: Sequence[Entity], item: str, title: str, between: str) -> str:
+    """Each entity under a title, with its values as items."""
+    made = list[str]()
+    for number, one in enumerate(entities, 1):
+        values = list(flat(one))
+        lines = [title.format(number=number, name=values[0][1]), *(item.format(key, value) for key, value in values)]
+        made.append("\n".join(line for line in lines if line))
+    return between.join(made)
+
+
+def page(entities: Sequence[Entity]) -> str:
+    rows = [dict(flat(one)) for one in entities]
+    head = "".join(f"<th>{key}</th>" for key in rows[0])
+    body = "\n".join("<tr>" + "".join(f"<td>{row.get(key, '')}</td>" for key in rows[0]) + "</tr>" for row in rows)
+    return (
+        f"<html><body><h2>Results</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></body></html>"
+    )
+
+
+def nested_list(value: Any, depth: int = 0) -> str:  # noqa: ANN401
+    margin = "  " * depth
+    if isinstance(value, dict):
+        named = ((key, inner, isinstance(inner, dict | list)) for key, inner in value.items())
+        return "\n".join(
+            f"{margin}* {key}:\n{nested_list(inner, depth + 1)}" if is_more else f"{margin}* {key}: {inner}"
+            for key, inner, is_more in named
+        )
+    return "\n".join(
+        f"{margin}* entry\n{nested_list(one, depth + 1)}" if isinstance(one, dict) else f"{margin}* {one}"
+        for one in value
+    )
+
+
+def pairs(entities: Sequence[Entity]) -> str:
+    quoted = lambda value: f'"{value}"' if " " in str(value) else value  # noqa: E731
+    return "\n".join(" ".join(f"{key}={quoted(value)}" for key, value in flat(one)) for one in entities)
+
+
+def columns(entities: Sequence[Entity]) -> str:
+    rows = [dict(flat(one)) for one in entities]
+    return json.dumps({"columns": list(rows[0]), "rows": [[row.get(key) for key in rows[0]] for row in rows]})
+
+
 RESULTS: Mapping[str, Callable[[Sequence[Entity]], str]] = {
     "JSON": lambda those: json.dumps({"results": those, "count": len(those)}),
     "indented JSON": lambda those: json.dumps(those, indent=2, ensure_ascii=False),
@@ -261,6 +304,16 @@ RESULTS: Mapping[str, Callable[[Sequence[Entity]], str]] = {
     "commas": lambda those: table(those, ",", ""),
     "elements": elements,
     "sentences": sentences,
+    "page": page,
+    "cards of a page": lambda those: cards(those, "<li><b>{}</b>: {}</li>", "<h3>{number}. {name}</h3><ul>", "</ul>\n"),
+    "headings": lambda those: cards(those, "- **{}**: {}", "### {number}. {name}", "\n\n"),
+    "nested list": lambda those: f"Found:\n{nested_list(those)}",
+    "sections": lambda those: cards(those, '{} = "{}"', "[[item]]", "\n\n"),
+    "dots": lambda those: cards(those, "{} ......... {}", "", "\n-----\n"),
+    "pairs": pairs,
+    "names and rows": columns,
+    "nodes": lambda those: json.dumps({"data": {"found": {"edges": [{"cursor": "c", "node": one} for one in those]}}}),
+    "labelled JSON": lambda those: "\n".join(f"Item {at}:\n{json.dumps(one)}" for at, one in enumerate(those, 1)),
 }
 
 

@@ -161,6 +161,34 @@ def test_a_version_without_a_card_is_counted_as_the_nearest_and_this_is_reported
     assert (window.tokens, window.resolved) == (match.card.window, False)
 
 
+@pytest.mark.parametrize(
+    ("name", "identity", "window"),
+    [
+        ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5", 1_000_000),
+        ("claude-sonnet-4@20250514[1m]", "claude-sonnet-4-0", 1_000_000),
+        ("anthropic.claude-3-sonnet-20240229-v1:0:28k", "claude-3-sonnet", 28_000),
+        ("anthropic.claude-v2:0:18k", "claude-2", 18_000),
+        ("us.anthropic.claude-3-opus-20240229-v1:0:200k", "claude-3-opus", 200_000),
+    ],
+)
+def test_a_window_in_the_name_is_the_window(name: str, identity: str, window: int) -> None:
+    assert (TABLE.find(name).card.id, TABLE.window(name)) == (identity, Window(window, resolved=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [("gpt-5.6-sol-mini", "gpt-5.6-sol"), ("qwen3.6-max", "qwen3.6-35b-a3b"), ("claude-v9", "claude-sonnet-5-5")],
+)
+def test_another_size_or_version_is_a_guess(name: str, identity: str) -> None:
+    match = TABLE.find(name)
+    assert (match.card.id, match.is_guess, TABLE.window(name).resolved) == (identity, True, False)
+
+
+def test_a_model_put_into_another_has_not_its_vocabulary() -> None:
+    assert TABLE.find("deepseek-r1:7b").card.tokenizer == TABLE.find("deepseek-r1-distill-qwen-7b").card.tokenizer
+    assert TABLE.get("deepseek-r1-0528-qwen3-8b") is None
+
+
 def test_a_variant_of_a_known_version_is_reported_and_has_its_window() -> None:
     match = TABLE.find("gpt-4o-prod")
     assert match.warning == "`gpt-4o-prod` has no card of its own: counted as `gpt-4o`"

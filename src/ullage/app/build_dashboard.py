@@ -67,7 +67,7 @@ def build_dashboard(
 
     def window_of(model: str) -> int | None:
         match = models.get(model)
-        return None if match is None else match.card.window
+        return None if match is None else match.window
 
     figures = None
     if gateway.database is not None:

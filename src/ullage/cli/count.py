@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
                     "model": name,
                     "resolved": match.card.id,
                     "warning": match.warning,
-                    "window": match.card.window,
+                    "window": match.window,
                     "retired": None if match.card.retired is None else str(match.card.retired),
                     "replaced_by": match.card.replaced_by,
                     "price": price_json(price),
@@ -181,7 +181,7 @@ def _sum(rows: Sequence[tuple[Count, ...]], models: int) -> tuple[Count, ...]:
 
 
 def _count_json(count: Count, match: Match, price: Price | None) -> dict[str, Json]:
-    share = None if not match.card.window else round(100 * count.tokens / match.card.window, 2)
+    share = None if not match.window else round(100 * count.tokens / match.window, 2)
     cost = None if price is None or price.input is None else f"{count.tokens * price.input:f}"
     figures: dict[str, Json] = {"window_percent": share, "input_cost": cost}
     return {"token_count": count.tokens, "model": match.asked, **count_to_json(count), **figures}
@@ -221,7 +221,7 @@ def _table(lines: Sequence[Line], matches: Sequence[Match], places: Sequence[int
         *(
             cell
             for match in chosen
-            for cell in (match.asked, "", f"of {match.card.window:,}" if match.card.window else "")
+            for cell in (match.asked, "", f"of {match.window:,}" if match.window else "")
         ),
     ]
     rows = [
@@ -246,7 +246,7 @@ def _cells(count: Count, match: Match) -> tuple[str, str, str]:
         band = f"±{max(below, above):,}" if abs(above - below) <= 1 else f"{count.low:,}–{count.high:,}"
         sureness = f"{count.method.value} {band}"
     share = ""
-    if match.card.window:
-        part = count.tokens / match.card.window
+    if match.window:
+        part = count.tokens / match.window
         share = "<0.1%" if 0 < part < 0.0005 else f"{part:,.1%}"
     return f"{count.tokens:,}", sureness, share

@@ -26,21 +26,20 @@ from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult,
 from ullage.tokens import Steps, drain
 from ullage.tool import Json
 
+from .structured_text import read_structure
 from .structured_values import (
     MARK,
-    Kind,
     count_objects,
     fit_records,
     is_record,
-    kind_of,
     read_records,
-    read_structure,
     records_of,
     scalars,
     words_asked,
     write_value,
 )
 from .tool_pairs import is_marked, split_note
+from .word_kinds import Kind, kind_of
 
 __all__ = [
     "LONGEST",

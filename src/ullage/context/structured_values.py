@@ -1,4 +1,4 @@
-"""Structured text (JSON, Python literals, YAML-like lines) read into values, and values written in few words.
+"""Structured values written in few words, and records of which values belong together.
 
 Most tool results are records: reservations, products, files, pods. For later use, the relation of the words matters
 more than the single words. An object is written as `{id=M05KNL, cabin=economy}`, objects of one shape as a table with
@@ -9,41 +9,32 @@ A record is a line for each call that shows which values belong together: `- get
 items=[item_id, price: 77, 12.5 | 78, 3.0]}`. If room is short, older results lose first the values that identify
 nothing, then deep values, then their line. A result that a later one of the same call or of the same thing replaces is
 left out, so that the records show the current state.
-
-The kind of a word is recognised by its form alone, independent of the speaker. The order of the tests matters: a path
-may contain digits, dots and dashes.
 """
 
 import re
-from _csv import Error as CSVError
-from _csv import reader
-from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from enum import Enum, auto
-from functools import lru_cache
 from heapq import heapify, heappop, heappush
-from json import JSONDecodeError, JSONDecoder, loads
 from typing import cast
 
 from ullage.messages import Message, ToolResult, join_texts
 from ullage.tokens import Steps
 from ullage.tool import Json
 
+from .outline_text import HEADING
+from .structured_text import Line, read_structure
 from .tool_pairs import Call, is_gap, is_marked, is_placeholder, pair, split_note
+from .word_kinds import Kind, kind_of
 
 __all__ = [
     "MARK",
-    "Kind",
     "Record",
     "count_objects",
     "fit_records",
     "is_name",
     "is_record",
-    "kind_of",
     "names_in",
     "read_records",
-    "read_structure",
     "records_of",
     "scalars",
     "words_asked",
@@ -51,105 +42,6 @@ __all__ = [
 ]
 
 
-class Kind(Enum):
-    """Kind of a word, by its form."""
-
-    LINK = auto()
-    """A web address or a host name."""
-    MAIL = auto()
-    PATH = auto()
-    FILE = auto()
-    DATE = auto()
-    NUMBER = auto()
-    """A number, with a sign, a currency or a unit if any."""
-    HASH = auto()
-    CODED = auto()
-    """Letters with digits, or names with values: `ZFA04Y`, `user_4421`, `app=web,version=blue`."""
-    DOTTED = auto()
-    """A name within a name: `session.state`, `node:fs`."""
-    JOINED = auto()
-    """Words joined by case or underscores: `readFile`, `flight_number`."""
-    CAPITALS = auto()
-    FLAG = auto()
-    DASHED = auto()
-    """Words joined by dashes or slashes: `follow-up`, `read/write`."""
-    PHRASE = auto()
-    """More than one word."""
-    NAME = auto()
-    """A capitalised word."""
-    WORD = auto()
-
-
-_NUMBER = re.compile(r"[#$€£¥+-]?\d[\d.,:+-]*(?:%|[a-zA-Z]{1,2})?$")
-_DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}$")
-_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+$")
-_HOST = re.compile(
-    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|org|net|io|dev|ai|app|co|edu|gov|info|cloud|local|internal|uk|de|fr|eu|us"
-    r"|cn|jp|in|br|ch|nl|ru)(?::\d+)?$"
-)
-_PATH = re.compile(r"[A-Za-z]:\\|(?:~|\.{1,2})/\w|[~@]?\.{0,2}/[^/]*[/.]|.*/.*/|.*/[^/]*\.\w{1,5}$|@[\w-]+/")
-_FILE = re.compile(
-    r"[\w@+-][\w@.+-]*\.(?:[chrdm]|[ch]pp|cc|cs|css|csv|py[iwc]?|ipynb|[cm]?[jt]sx?|d\.ts|json[lc5]?|ya?ml|toml|ini|cfg|conf|env"
-    r"|lock|mdx?|rst|txt|log|html?|xml|svg|scss|less|vue|svelte|rs|go|rb|php|java|kt|kts|swift|scala|lua|pl|sh|bash|zsh|ps1|bat"
-    r"|sql|db|sqlite3?|parquet|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|webp|ico|mp[34]|wav|zip|gz|tgz|tar|whl|exe|dll|so|bin|proto"
-    r"|tf|gradle|patch|diff|pem|key|crt|tex|bib|ics|eml)$",
-    re.IGNORECASE,
-)
-_SHORTENED = re.compile(r"[a-zA-Z](?:\.[a-zA-Z])+$")
-"""Abbreviations such as `e.g` and `p.m`."""
-_HASH = re.compile(r"(?=.*\d)(?:[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$", re.IGNORECASE)
-_CASED = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
-
-
-@lru_cache(maxsize=32_768)
-def kind_of(word: str) -> Kind:
-    if " " in word:
-        return Kind.PHRASE
-    if "://" in word:
-        return Kind.LINK
-    if "/" in word or "\\" in word:
-        return Kind.DATE if _DATE.match(word) else Kind.PATH if _PATH.match(word) else Kind.DASHED
-    if "=" in word and "," in word:
-        return Kind.CODED
-    return _of_digits(word) or _of_one_segment(word)
-
-
-def _of_digits(word: str) -> Kind | None:
-    if not any(map(str.isdigit, word)):
-        return None
-    if _DATE.match(word):
-        return Kind.DATE
-    if _NUMBER.match(word):
-        return Kind.NUMBER
-    return Kind.HASH if _HASH.match(word) else None
-
-
-def _of_one_segment(word: str) -> Kind:
-    if "@" in word and _MAIL.match(word):
-        return Kind.MAIL
-    if "." in word and _FILE.match(word):
-        return Kind.FILE
-    if "." in word and _HOST.match(word):
-        return Kind.LINK
-    if word.startswith("-"):
-        return Kind.FLAG
-    if "." in word or ":" in word:
-        return Kind.WORD if _SHORTENED.match(word) else Kind.DOTTED
-    return Kind.CODED if any(map(str.isdigit, word)) else _of_letters(word)
-
-
-def _of_letters(word: str) -> Kind:
-    if "_" in word or _CASED.search(word):
-        return Kind.JOINED
-    if "-" in word:
-        return Kind.DASHED
-    if word.isupper():
-        return Kind.CAPITALS
-    return Kind.NAME if word[:1].isupper() else Kind.WORD
-
-
-_LONGEST = 200_000
-"""Most characters of a text that is read. A longer text is data."""
 _DEPTH, _ROWS = 6, 1_000
 """Most levels of a value, and most items of a list, that are written."""
 _PLAIN_ROWS = 3
@@ -157,53 +49,18 @@ _PLAIN_ROWS = 3
 _PROSE, _WORD = 120, 1_000
 """Most characters of prose that is shown whole, and of a single word (a link, a key). Longer prose is shortened to its
 first words, a longer word is left out."""
-_WRAPPED = re.compile(r"""\btext=(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
-"""Results that a program wrote in Python's notation: `[TextContent(type='text', text='…')]`."""
-_LINE = re.compile(
-    r"^(?P<indent> *)(?P<item>- )?(?P<key>[A-Za-z_][\w./\[\]-]{0,60}(?: [\w-]{1,20})?):(?: +(?P<value>.*))?$"
-)
-_ITEM = re.compile(r"^(?P<indent> *)- (?P<value>\S.*)$")
-_BLOCKS = ("|", "|-", "|+", ">", ">-", ">+")
-"""Marks with which YAML begins a text of several lines."""
-_EMPTY = ("", "|", "|-", ">", ">-", "{}", "[]", "null")
-_RULE = re.compile(r"[\s|+:=-]+")
-"""A line under the head of a table."""
-_AROUND = 100
-"""Most characters before JSON."""
 _CODES = frozenset({Kind.CODED, Kind.CAPITALS, Kind.HASH, Kind.MAIL, Kind.DATE, Kind.LINK, Kind.PATH, Kind.FILE})
 _LINE_SHOWN = 300
 """Most characters of a line of a listing that is written as it is."""
 _LINE_KINDS = _CODES | {Kind.NUMBER, Kind.NAME}
 """Kinds of words that are written of a longer line."""
-_LISTED = frozenset({Kind.CODED, Kind.HASH, Kind.MAIL, Kind.DATE})
-"""Kinds of words of which a line of a listing has at least one."""
 _STATE = re.compile(r"[A-Za-z][A-Za-z_-]{1,15}")
 _NAMED = 500
 """Most values that are searched for names."""
-_OPENING = re.compile(r"[\[{]")
-_BETWEEN = re.compile(r"[\s,]*")
-_COLUMN = re.compile(r"[A-Za-z_][\w.\[\]()%#/-]*(?: [\w.()%#/-]+){0,3}")
-"""The name of a column."""
-_LEAST_COLUMNS = 3
-"""Fewest columns of a table in comma-separated values. Sentences often have one comma."""
-_XML = re.compile(
-    r"<(?P<close>/?)(?P<name>[A-Za-z_][\w:.-]*)(?P<attributes>(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*(?P<empty>/?)>"
-    r"|<!--.{0,1000}?-->|<\?.{0,1000}?\?>|<!\[CDATA\[(?P<data>.{0,2000}?)\]\]>",
-    re.DOTALL,
-)
-"""A tag, a comment or a text. Their length is bounded, so that many that do not close are read in linear time."""
-_ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
-_PAGE = re.compile(r"<(?:!doctype|html|head|body|div|span|p|a|ul|table|script|svg|h[1-6])\b", re.IGNORECASE)
-_HEADING = 2_000
-"""Characters of a text in which elements of a page show what it is."""
-_MARKED = re.compile(r"\s*(?:[-*•‣]|\(?\d{1,3}[.)]|\[\d{1,3}\])\s+\S")
-"""The beginning of an item of a list."""
-_LINE_WORD = re.compile(r"[^\s,;|()\[\]{}<>\"'`]+")
 _DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
-_LEAST_LINES = 2
 _SCOPES = "namespace|server|owner|repo|repository|project|branch|bucket|database|channel|region"
 _NAMING = re.compile(
-    rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku"
+    rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|{HEADING}|path|url|email|date|dob|uuid|slug|sku"
     rf"|(?:price|amount|rate|fee|cost|total|balance)(?:_[a-z]+)?|{_SCOPES})s?$",
     re.IGNORECASE,
 )
@@ -211,7 +68,7 @@ _NAMING = re.compile(
 _STAMP = re.compile(r"(?:created|updated|modified|changed)(?:_?at|_?on)?$|timestamp", re.IGNORECASE)
 """Keys whose values say when something was recorded."""
 _BARE = re.compile(
-    rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
+    rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|{HEADING}|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
 )
 """Keys whose values only name a thing, or what it belongs to."""
 _IDENTIFYING = re.compile(
@@ -250,258 +107,6 @@ class _Form:
 
     def names(self, key: str) -> bool:
         return bool((_BARE if self.bare else _NAMING if self.strict else _IDENTIFYING).search(key))
-
-
-def read_structure(text: str) -> Json:
-    """Read the value in a text, or a list of values if it contains several; None if it is prose or code.
-
-    Nothing is cached: results are large, many, and rarely read more than twice.
-    """
-    if len(text) > _LONGEST or not (text := text.strip()):
-        return None
-    quoted = [found["quoted"] for found in _WRAPPED.finditer(text)] if "text=" in text[:400] else []
-    if quoted:
-        inner: list[Json] = [value for one in quoted if (value := read_structure(_unquoted(one))) is not None]
-        return inner[0] if len(inner) == 1 else inner or None
-    return _opened(
-        _read_json(text)
-        or _read_columns(text)
-        or _read_csv(text)
-        or _read_xml(text)
-        or _read_lines(text)
-        or _read_listing(text)
-    )
-
-
-def _unquoted(quoted: str) -> str:
-    try:
-        return str(literal_eval(quoted))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return quoted[1:-1]
-
-
-def _read_json(text: str) -> Json:
-    """Read JSON, alone or with a few words around it. Several values in a row, as in JSON lines, are a list."""
-    opening = _OPENING.search(text, 0, _AROUND)
-    if opening is None:
-        return None
-    values, end, decoder = list[Json](), opening.start(), JSONDecoder()
-    while end < len(text) and _OPENING.match(text, end):
-        try:
-            value, end = decoder.raw_decode(text, end)
-        except (JSONDecodeError, RecursionError):
-            break
-        values += [cast("Json", value)] if value else []
-        between = _BETWEEN.match(text, end)
-        end = between.end() if between else end
-    is_most = 2 * (end - opening.start()) > len(text)
-    return (values[0] if len(values) == 1 else values or None) if is_most else None
-
-
-def _read_csv(text: str) -> Json:
-    """Read comma-separated values with a head of names, as a list of objects."""
-    first = text.partition("\n")[0]
-    delimiter = max(",;", key=first.count)
-    if not first.count(delimiter) or "\n" not in text:
-        return None
-    try:
-        head, *rows = reader(text.splitlines(), delimiter=delimiter, skipinitialspace=True)
-    except CSVError:
-        return None
-    whole = [row for row in rows if len(row) == len(head)]
-    is_head = len(head) >= _LEAST_COLUMNS and len(set(head)) == len(head) and all(map(_COLUMN.fullmatch, head))
-    if not is_head or not whole or 5 * len(whole) < 4 * len(rows):
-        return None
-    return [{name: cell for name, cell in zip(head, row, strict=True)} for row in whole]  # noqa: C416
-
-
-def _read_xml(text: str) -> Json:
-    """Read elements with their attributes, as an object; None if they are a page or do not close."""
-    start = text.find("<", 0, _AROUND)
-    if start < 0 or not text.endswith(">") or _PAGE.search(text, start, start + _HEADING):
-        return None
-    top: dict[str, Json] = {}
-    open_ones: list[tuple[str, dict[str, Json], list[str]]] = [("", top, [])]
-    end = start
-    for tag in _XML.finditer(text, start):
-        open_ones[-1][2].append(text[end : tag.start()])
-        end = tag.end()
-        if tag["data"] is not None:
-            open_ones[-1][2].append(tag["data"])
-        if tag["name"] is None:
-            continue
-        if not tag["close"]:
-            held: dict[str, Json] = {key: value[1:-1] for key, value in _ATTRIBUTE.findall(tag["attributes"])}
-            open_ones.append((tag["name"], held, []))
-        if tag["close"] or tag["empty"]:
-            name, inner, said = open_ones.pop()
-            if name != tag["name"] or not open_ones:
-                return None
-            words = " ".join("".join(said).split())
-            _add(open_ones[-1][1], name, ({**inner, "text": words} if words else inner) if inner else words)
-    return top if len(open_ones) == 1 and end == len(text) and top else None
-
-
-def _add(held: dict[str, Json], key: str, value: Json) -> None:
-    """Set the value of a key; the values of a repeated key are a list."""
-    known = held.get(key)
-    if key not in held:
-        held[key] = value
-    elif isinstance(known, _Repeated):
-        known.append(value)
-    else:
-        held[key] = _Repeated([known, value])
-
-
-class _Repeated(list["Json"]):
-    """The values of a repeated key."""
-
-
-class Line(str):
-    """A line that relates values in words: `1. Grand Hotel, room R214, 129.00 EUR`. It is one item of a listing."""
-
-    __slots__ = ()
-
-    @property
-    def words(self) -> list[str]:
-        return [one for found in _LINE_WORD.findall(self) if (one := found.rstrip(".,:;!?"))]
-
-
-def _read_listing(text: str) -> Json:
-    """Read the items of a list in words, or a short text that relates at least two values; None for other prose and
-    for code."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    marked = [line for line in lines if _MARKED.match(line)]
-    if len(lines) > 1 and 2 * len(marked) < len(lines):
-        return None
-    items = [Line(" ".join(line.split())) for line in (marked or lines)]
-    told = [item for item in items if len(item) <= _WORD and _tells(item)]
-    return cast("Json", told) if told and 2 * len(told) >= len(items) else None
-
-
-def _tells(line: Line) -> bool:
-    """Return whether a line relates a code with at least one other value."""
-    kinds = [kind_of(word) for word in set(line.words)]
-    codes = sum(kind in _LISTED for kind in kinds)
-    return bool(codes) and codes + kinds.count(Kind.NUMBER) > 1
-
-
-def _read_columns(text: str) -> Json:
-    """Read a printed table, with columns separated by `|` or at least two spaces, as a list of objects."""
-    lines = [line for line in text.split("\n") if line.strip() and not _RULE.fullmatch(line)]
-    if len(lines) < _LEAST_LINES:
-        return None
-    parting = re.compile(r" *\| *" if lines[0].count("|") > 1 else r" {2,}|\t+")
-    head, *rows = ([cell.strip() for cell in parting.split(line.strip().strip("|"))] for line in lines)
-    whole = [row for row in rows if len(row) == len(head)]
-    if len(head) < _LEAST_LINES or len(set(head)) < len(head) or not all(head) or 5 * len(whole) < 4 * len(rows):
-        return None
-    return [{name: cell for name, cell in zip(head, row, strict=True)} for row in whole]  # noqa: C416
-
-
-def _read_lines(text: str) -> Json:
-    """Read lines of the form `key: value`, nested by indentation as in YAML; None if they are few.
-
-    A repeated key begins another object, as in a list of records with empty lines between them.
-    """
-    lines = list(_folded([line.rstrip() for line in text.split("\n") if line.strip()]))
-    keyed = sum(_LINE.match(line) is not None for line in lines)
-    if keyed < _LEAST_LINES or 2 * keyed < len(lines):
-        return None
-    top = list[Json]()
-    open_ones: list[tuple[int, dict[str, Json] | list[Json]]] = [(-1, top)]
-    for line in lines:
-        match = _LINE.match(line)
-        if match is not None:
-            indent = len(match["indent"]) + (2 if match["item"] else 0)
-            _put(
-                open_ones, indent, match["key"], (match["value"] or "").strip().strip("\"'"), begins=bool(match["item"])
-            )
-        elif (item := _ITEM.match(line)) is not None:
-            _put(open_ones, len(item["indent"]) + 2, None, item["value"].strip("\"'"), begins=True)
-    return top[0] if len(top) == 1 else top
-
-
-def _folded(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines, joining a value that continues over several of them, as YAML wraps long texts."""
-    place = 0
-    while place < len(lines):
-        line, place = lines[place], place + 1
-        match = _LINE.match(line)
-        value = (match["value"] or "").strip() if match is not None else ""
-        if match is None or not value:
-            yield line
-            continue
-        indent, more = len(match["indent"]), list[str]()
-        quote = value[0] if value[0] in "\"'" else ""
-        while place < len(lines) and len(lines[place]) - len(lines[place].lstrip()) > indent:
-            following = lines[place].strip()
-            if quote and _is_closed(" ".join((value, *more)), quote):
-                break
-            is_begun = bool(quote or more or value in _BLOCKS)
-            if not is_begun and (_LINE.match(lines[place]) or _ITEM.match(lines[place])):
-                break
-            more.append(following)
-            place += 1
-        yield " ".join((line.rstrip("|>-+ ") if value in _BLOCKS else line, *more))
-
-
-def _is_closed(text: str, quote: str) -> bool:
-    """Return whether a quoted text ends with an unescaped quote."""
-    within = text[1:-1]
-    is_escaped = quote == '"' and (len(within) - len(within.rstrip("\\"))) % 2 == 1
-    return len(text) > 1 and text.endswith(quote) and not is_escaped
-
-
-def _put(
-    open_ones: list[tuple[int, dict[str, Json] | list[Json]]], indent: int, key: str | None, value: str, *, begins: bool
-) -> None:
-    """Add the value of a line to its object. The last object of each indentation level is open."""
-    while open_ones[-1][0] > indent or (begins and open_ones[-1][0] == indent):
-        open_ones.pop()
-    level, holder = open_ones[-1]
-    if isinstance(holder, dict) and level < indent:
-        # Lines indented under a key are its value: an object, or a list if a dash begins it.
-        last = next(reversed(holder), None)
-        inner: dict[str, Json] | list[Json] = list[Json]() if begins else dict[str, Json]()
-        if last is not None and isinstance(known := holder[last], list) and begins:
-            inner = known
-        if last is not None:
-            holder[last] = inner
-        holder = inner
-        open_ones.append((indent - 1 if begins else indent, inner))
-    if key is None:
-        if isinstance(holder, list):
-            holder.append(value)
-        return
-    if isinstance(holder, dict) and key in holder:
-        open_ones.pop()
-        holder = open_ones[-1][1]
-    if isinstance(holder, list):
-        made = dict[str, Json]()
-        holder.append(made)
-        open_ones.append((indent, made))
-        holder = made
-    holder[key] = None if value in _EMPTY else value
-
-
-def _opened(value: Json, depth: int = _DEPTH) -> Json:
-    """Return the value with JSON within its texts read too, and without MCP's envelope around a text."""
-    if isinstance(value, dict) and depth:
-        content = value.get("content")
-        texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-        if texts and all(isinstance(one, str) for one in texts):
-            inner = [read_structure(cast("str", one)) or one for one in texts]
-            return inner[0] if len(inner) == 1 else inner
-        return {key: _opened(inner, depth - 1) for key, inner in value.items()}
-    if isinstance(value, list) and depth:
-        return [_opened(inner, depth - 1) for inner in value]
-    if isinstance(value, str) and value[:1] in "[{" and value[-1:] in "]}" and depth:
-        try:
-            return _opened(cast("Json", loads(value)), depth - 1)
-        except (ValueError, RecursionError):
-            return value
-    return value
 
 
 def is_record(value: Json) -> bool:
@@ -680,6 +285,9 @@ _LEAST, _PART = 100, 6
 """Tokens that a record may always have, and the divisor of the room that limits a record if not all fit."""
 _BRIEF = 100
 """Tokens up to which a record is short."""
+_PASSED, _ROW_GAP = 1.0, " | "
+"""What a record is worth less if it lists what a later call passed over, or what was listed before an earlier
+compaction; and what is between two rows of a written list."""
 _HITS, _VALUES = 6, 25
 """Mentioned values beyond which a record is not worth more, and all values of a record up to which they count in
 full."""
@@ -696,8 +304,12 @@ class Record:
     """Place of its message, from 0. Records of earlier ledgers come before."""
     subject: tuple[str, str] | None = None
     """What the record is about: the first key of an object and its value, if that names something."""
+    asked: tuple[tuple[str, str], ...] = ()
+    """Values of the object that the call asked for and that name one thing, with their keys."""
     keys: int = 0
     """Number of keys of the object."""
+    is_passed: bool = False
+    """Whether a later call asked for one thing of the list, so that the rest was passed over."""
 
     def lines(self, wanted: Set[str]) -> list[str]:
         """Return the record in ever fewer words, without repetitions."""
@@ -768,14 +380,44 @@ def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
             return Record(head=head, text=f"{head}: {form}", place=place)
     value = None if is_marked(text) else read_structure(text)
     if is_record(value):
-        subject, keys = None, 0
-        if isinstance(value, dict):
-            key, first = next(iter(value.items()))
+        subject, held = None, _only_object(value)
+        if held:
+            key, first = next(iter(held.items()))
             is_plain = isinstance(first, str | int) and not isinstance(first, bool)
-            subject, keys = (key, str(first)) if is_plain and is_name(key) else None, len(value)
-        return Record(head=head, value=_without(value, call), place=place, subject=subject, keys=keys)
+            is_subject = is_plain and is_name(key) and key != HEADING
+            subject = (key, str(first)) if is_subject else None
+        return Record(
+            head=head,
+            value=_without(value, call),
+            place=place,
+            subject=subject,
+            asked=_asked_for(held, call),
+            keys=len(held),
+        )
     is_related = call is not None and is_record(call.asked) and len(head) <= _HEAD
     return Record(head=head, place=place) if is_related and not result.is_error else None
+
+
+def _only_object(value: Json) -> Mapping[str, Json]:
+    """Return the object that a value is or is a list of; empty if there are several or none."""
+    if isinstance(value, list):
+        return _only_object(value[0]) if len(value) == 1 else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _asked_for(held: Mapping[str, Json], call: Call | None) -> tuple[tuple[str, str], ...]:
+    asked = call.asked if call is not None and isinstance(call.asked, dict) else {}
+    given = {_same_key(key): str(value) for key, value in asked.items() if isinstance(value, str | int)}
+    return tuple(
+        (_same_key(key), str(value))
+        for key, value in held.items()
+        if given.get(_same_key(key)) == str(value) and (is_name(key) or kind_of(str(value)) in _CODES)
+    )
+
+
+def _same_key(key: str) -> str:
+    """Return a key as different writers have it: `Order ID`, `order_id` and `orderId` are the same."""
+    return "".join(filter(str.isalnum, key)).casefold()
 
 
 def _without(value: Json, call: Call | None) -> Json:
@@ -799,9 +441,9 @@ def _head(call: Call) -> str:
 
 def _newest(records: Sequence[Record]) -> list[Record]:
     """Remove records that a later one replaces: the same call, the same result, or an object about the same thing with
-    at least as many keys."""
+    at least as many keys. Rows of a list are replaced by a later call that asked for what they are about."""
     heads, subjects, left = set[str](), dict[tuple[str, str], int](), list[Record]()
-    values = set[str]()
+    values, detailed = set[str](), dict[tuple[str, str], int]()
     for record in reversed(records):
         subject = record.subject
         is_newer = subject is not None and subjects.get(subject, 0) >= record.keys
@@ -812,8 +454,32 @@ def _newest(records: Sequence[Record]) -> list[Record]:
         values.update(filter(None, (value,)))
         if subject is not None:
             subjects[subject] = record.keys
-        left.append(record)
+        rest = _without_detailed(record.value, detailed)
+        detailed.update({one: max(record.keys, detailed.get(one, 0)) for one in record.asked})
+        left.append(record if rest is record.value else replace(record, value=rest, is_passed=True))
     return left[::-1]
+
+
+def _without_detailed(value: Json, detailed: Mapping[tuple[str, str], int], depth: int = _SHALLOW) -> Json:
+    """Return a value without those rows of its lists that are about a thing of which a later record has at least as
+    many keys, but with at least one row of each list."""
+    if not detailed or not depth:
+        return value
+    if isinstance(value, dict):
+        inner = {key: _without_detailed(one, detailed, depth - 1) for key, one in value.items()}
+        return inner if any(inner[key] is not one for key, one in value.items()) else value
+    if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, dict) for one in value):
+        return value
+    rows = [
+        row
+        for row in cast("list[dict[str, Json]]", value)
+        if not any(
+            detailed.get((_same_key(key), str(one)), 0) >= len(row)
+            for key, one in row.items()
+            if isinstance(one, str | int)
+        )
+    ]
+    return cast("Json", rows) if rows and len(rows) < len(value) else value
 
 
 def read_records(ledger: str, newer: Sequence[Record]) -> Iterator[Record]:
@@ -961,4 +627,9 @@ def _worth(record: Record, wanted: Set[str], age: float, tokens: int) -> float:
     words = Line(record.text).words if record.value is None else [text for _, text in scalars(record.value)]
     hits = sum(text in wanted for text in words)
     mentioned = min(hits, _HITS) / _HITS * min(1.0, _VALUES / max(1, len(words)))
-    return age + mentioned + min(1.0, _BRIEF / max(1, tokens))
+    return (
+        age
+        + mentioned
+        + min(1.0, _BRIEF / max(1, tokens))
+        - (_PASSED if record.is_passed or record.text.count(_ROW_GAP) > 1 else 0.0)
+    )

@@ -223,13 +223,13 @@ def _lead(text: str) -> str:
 
 
 def _opening(text: str) -> str:
-    """Return a label that ends with a mark, or a short first line that something follows, without what differs between
-    answers; empty if there is none."""
+    """Return a label that ends with a mark, or a short first line of words that something follows, without what differs
+    between answers; empty if there is none."""
     found = _LEADS.match(text.lstrip()[:_LEAD])
     if found:
         return _normal(found[0])
     line, more, _ = text.strip()[:_EDGE].partition("\n")
-    return _normal(line) if more and len(line) <= _LAST else ""
+    return _normal(line) if more and len(line) <= _LAST and any(map(str.isalpha, line)) else ""
 
 
 def _last(text: str) -> str:

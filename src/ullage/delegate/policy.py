@@ -685,7 +685,7 @@ def _retirement(match: Match, today: date) -> str | None:
 
 def _window(entry: ModelEntry, models: ModelTable) -> int | None:
     match = models.get(entry.model)
-    return entry.window or (None if match is None else match.card.window)
+    return entry.window or (None if match is None else match.window)
 
 
 _CHECKS: tuple[Callable[[Policy, ModelTable, date], Iterator[_Finding]], ...] = (

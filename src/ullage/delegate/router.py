@@ -330,7 +330,7 @@ def _candidate(name: str, request: RouteRequest, policy: Policy, models: ModelTa
     entry = _entry(name, policy)
     match = models.get(entry.model)
     alias = name if name in policy.aliases else _alias_of(name, policy)
-    window = entry.window or (None if match is None else match.card.window)
+    window = entry.window or (None if match is None else match.window)
     tier = None if request.tier is None else policy.tiers[request.tier]
     asked = request.max_output_tokens if request.max_output_tokens is not None else tier
     if asked is None:

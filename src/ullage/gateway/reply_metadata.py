@@ -184,7 +184,7 @@ class References:
                     exact=False,
                 )
             else:
-                window = self.window or match.card.window or ASSUMED.window
+                window = self.window or match.window or ASSUMED.window
                 made = self._made[caller.model] = Reference(
                     model=match.card.id,
                     counted_as=model,

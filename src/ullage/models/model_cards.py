@@ -84,11 +84,19 @@ class Match:
     """The host, if a prefix of the name gives one: `groq` in `groq/llama-3.3-70b`."""
     how: str
     """The rule that found the card: `id`, `alias`, `dated`, `family` (a variant without a card of its own) or `version`
-    (a version without a card, so that the card is that of the nearest one)."""
+    (a version or size without a card, so that the card is that of the nearest one)."""
+
+    @property
+    def window(self) -> int | None:
+        """The window that the name states (`claude-opus-4-6[1m]`, Bedrock's `…-v1:0:28k`), or else the card's."""
+        stated = _STATED_WINDOW.search(self.asked)
+        if stated is None:
+            return self.card.window
+        return int(stated["size"]) * (1_000_000 if stated["unit"] in "mM" else 1_000)
 
     @property
     def is_guess(self) -> bool:
-        """Whether the card is that of another version than the one asked for. Its tokenizer and window may differ."""
+        """Whether the card is that of another version or size. Its tokenizer and window may differ."""
         return self.how == "version"
 
     @property
@@ -101,6 +109,8 @@ class Match:
         return f"`{self.asked}` has no card of its own: counted as `{self.card.id}`" if self.how == "family" else None
 
 
+_STATED_WINDOW = re.compile(r"(?:\[|(?<=:\d):)(?P<size>\d{1,4})(?P<unit>[mMkK])\]?$")
+"""A window at the end of a name: Claude Code's `[1m]`, and Bedrock's `:28k` behind a version."""
 _RELEASED = re.compile(r"[-@]\d{4}")
 """The date of a release, in contrast to `-latest`, `-preview` or a build."""
 
@@ -216,7 +226,7 @@ def forms(name: str) -> Iterator[tuple[str | None, str]]:
     A publisher and a slash can be part of a name (`openai/gpt-oss-20b`); a host and a colon cannot.
     """
     host = None
-    rest = _VARIANT.sub("", name.strip().removeprefix("~"))
+    rest = _VARIANT.sub("", _STATED_WINDOW.sub("", name.strip().removeprefix("~")))
     while True:
         rest = _REGION.sub("", rest, count=1)
         if vendor := _VENDOR.match(rest):
@@ -289,6 +299,10 @@ _OTHER_TASK = re.compile(
     r"|image\w*|imagine|video|canvas|ocr|embed\w*|rerank\w*|moderation|robotics)(?:-|$)"
 )
 """Words in a name that show that it is not a text model, even if it begins with the name of one."""
+_OTHER_MODEL = re.compile(r"-distill|-(?:qwen|llama|gemma|phi|mistral)[\d-]")
+"""Words behind a name that say that it was put into another model, whose vocabulary it has."""
+_OTHER_SIZE = re.compile(r"-(?:nano|micro|mini|tiny|small|medium|lite|large|pro|max|ultra|flash)(?:-|$)")
+"""Words behind a name that say that it is a smaller or larger model."""
 _DATE = re.compile(r"(?P<month>[01]\d)-(?P<year>20\d\d)|20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|\d{3,4}")
 """The date of a release after the name of its model: `2402`, `03-2024`, `20240229`, `2024-02-29`, `05-20`."""
 
@@ -404,9 +418,9 @@ class ModelTable:
         if override is not None:
             return Window(override, resolved=True)
         match = self.get(name)
-        if match is None or match.card.window is None:
+        if match is None or match.window is None:
             return Window(DEFAULT_WINDOW, resolved=False)
-        return Window(match.card.window, resolved=not match.is_guess)
+        return Window(match.window, resolved=not match.is_guess or match.window != match.card.window)
 
     def _by_name(self, bare: str) -> tuple[int, str] | None:
         folded = fold(bare)
@@ -451,16 +465,18 @@ class ModelTable:
 
     def _by_family(self, bare: str) -> tuple[int, str] | None:
         """Match a variant of a family: `gpt-4o-anything` is a kind of `gpt-4o`, unless the rest names speech, audio or
-        image output, which are other models. Names that `_by_release` rejected match nothing here either."""
+        image output, or another maker's model, which are other models. One of another size is a guess, since its window
+        may differ. Names that `_by_release` rejected match nothing here either."""
         softened = soften(bare)
         if any(stem in self._index for stem in strip_release_suffixes(fold(bare))):
             return None
         for family in prefixes(softened):
-            if _OTHER_TASK.search(fold(softened[len(family) :])):
+            rest = fold(softened[len(family) :])
+            if _OTHER_TASK.search(rest) or _OTHER_MODEL.search(rest):
                 return None
             position = self._index.get(fold(family))
             if position is not None:
-                return position, "family"
+                return position, "version" if _OTHER_SIZE.search(rest) else "family"
         return None
 
     def _by_maker(self, bare: str) -> tuple[int, str] | None:
@@ -471,7 +487,7 @@ class ModelTable:
         if words[0] != _CLAUDE:
             return None
         for spelling in (fold(bare), *strip_release_suffixes(fold(bare))):
-            for name, position in self._index.items():
+            for name, position in self._index.items() if spelling != _CLAUDE else ():
                 if name.startswith(_CLAUDE) and sorted(name.split("-")) == sorted(spelling.split("-")):
                     return position, "alias"
         for size in range(len(words), 1, -1):
@@ -482,7 +498,7 @@ class ModelTable:
 
     def _of_version(self, position: int, bare: str) -> tuple[int, str]:
         """Return the card with the rule that found it: `version` if the name has another version than the card."""
-        *_, stem = (fold(bare), *strip_release_suffixes(fold(bare)))
+        *_, stem = (name for name in (fold(bare), *strip_release_suffixes(fold(bare))) if name != _CLAUDE)
         asked = _version(stem)
         return position, "version" if asked and asked != _version(self._raw[position]["id"]) else "family"
 
