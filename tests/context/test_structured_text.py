@@ -158,6 +158,7 @@ def test_values_are_read_with_those_that_belong_to_them(text: str, value: Json) 
         "2026-01-01 12:00:01 INFO start: ok\n2026-01-01 12:00:02 INFO stop: ok\n",
         "One thing: this is a sentence.\nAnother sentence follows without a name.\nAnd a third one, to be sure.",
         "[[unclosed",
+        "Got random number: 12\nGot random number: 715\nGot random number: 83\nDone",
         "import os\n\n\nasync def f():\n    a = 1\n    b = 2\n    c = 3\n",
         "=====\n-----\n",
     ],

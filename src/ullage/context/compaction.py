@@ -275,7 +275,8 @@ class Teller:
                 count=self.scale.count,
                 earlier=(earlier.identifiers,) if earlier else (),
                 beside=[words.message, *(entry.message for entry in beside)],
-                alone=account.tier == "digest" or self._is_brief(account),
+                alone=account.tier == "digest",
+                brief=self._is_brief(account),
                 related=[entry.message for entry in rest],
             )
         )

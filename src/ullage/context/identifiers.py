@@ -476,11 +476,11 @@ _FULL = 0.98
 _LONG = 32
 """Characters from which a word or command is left out if it adds only a few to a known one."""
 _EDGE = re.compile(r"[/.:]+")
-_RECORDS, _ALONE, _BESIDE = 0.90, 6.0, 1.0
+_RECORDS, _ALONE, _BRIEF, _BESIDE = 0.90, 6.0, 2.5, 1.0
 """Largest share of the room for records, and the factors that limit it further. Without other text that relates things,
-the factor applies to the ratio of the room to the dropped text. With a model's summary or results written in fewer
-words, it applies to the square of that ratio. Records take more room than a list of the same words: if much is dropped
-for little room, a list contains more."""
+or with a summary that says next to nothing, the factor applies to the ratio of the room to the dropped text. With a
+model's summary or results written in fewer words, it applies to the square of that ratio. Records take more room than a
+list of the same words: if much is dropped for little room, a list contains more."""
 _RECORDED = 0.2
 """Rank of a word of an earlier record, from 0 for the first of a line to 1."""
 _STANDS_FOR = 20
@@ -522,6 +522,7 @@ def identifier_steps(  # noqa: PLR0913
     earlier: Sequence[str] = (),
     beside: Sequence[Message] = (),
     alone: bool = True,
+    brief: bool = False,
     related: Sequence[Message] | None = None,
 ) -> Steps[str]:
     """Return the identifiers as in `identifiers`, in steps of a few milliseconds.
@@ -533,6 +534,7 @@ def identifier_steps(  # noqa: PLR0913
         earlier: Earlier ledgers, whose words compete for the room.
         beside: Messages that stay. What they contain is not repeated.
         alone: Whether no model's summary relates the identifiers.
+        brief: Whether a model's summary relates hardly any.
         related: Messages whose results become records; None for all.
     """
     said, staying = Sightings(), Sightings()
@@ -557,7 +559,7 @@ def identifier_steps(  # noqa: PLR0913
     recorded = sum(len(line) for text in earlier for line in text.split("\n") if line.startswith(MARK))
     gauged = (size + recorded + _STANDS_FOR * (sum(map(len, earlier)) - recorded)) // _CHARACTERS
     part = room / max(1, gauged)
-    share = min(_RECORDS, _ALONE * part if alone else _BESIDE * part**2)
+    share = min(_RECORDS, _ALONE * part if alone else _BRIEF * part if brief else _BESIDE * part**2)
     lines = yield from fit_records(records, spoken, int(share * room), count)
     told = "\n".join(lines)
     for text in slices(told):

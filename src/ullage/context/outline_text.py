@@ -87,7 +87,12 @@ def read_outline(text: str) -> Json:
         return None
     wordy = sum(isinstance(node.value, str) and node.is_item and _is_wordy(node.value) for node in nodes)
     # An item that relates several values in words is a line of a listing, not a name with its value.
-    return None if 2 * wordy > len(nodes) else _value(_tree(nodes))
+    value = None if 2 * wordy > len(nodes) else _value(_tree(nodes))
+    # Objects of one value relate nothing, as in a log that prints `Found: 12` again and again.
+    is_related = not isinstance(value, list) or 2 * sum(len(one) > 1 for one in value if isinstance(one, dict)) >= len(
+        value
+    )
+    return value if is_related else None
 
 
 def _is_wordy(value: str) -> bool:

@@ -43,6 +43,8 @@ _LINE = re.compile(
     r"^(?P<indent> *)(?P<item>- )?(?P<key>[A-Za-z_][\w./\[\]-]{0,60}(?: [\w-]{1,20})?):(?: +(?P<value>.*))?$"
 )
 _ITEM = re.compile(r"^(?P<indent> *)- (?P<value>\S.*)$")
+_TITLE = re.compile(r"(?!# )[^:：=-][^:：=]*$|#{2,}|\*|[^\w\s\x00-\x7f]")
+"""A line that may say what the lines below it are about. `# ` begins a comment in YAML."""
 _BLOCKS = ("|", "|-", "|+", ">", ">-", ">+")
 """Marks with which YAML begins a text of several lines."""
 _EMPTY = ("", "|", "|-", ">", ">-", "{}", "[]", "null")
@@ -392,14 +394,16 @@ def _tells(line: Line) -> bool:
 
 
 def _read_lines(text: str, *, is_whole: bool) -> Json:
-    """Read lines of the form `key: value`, nested by indentation as in YAML; None if they are few, or not all where
-    the text must be YAML as a whole.
+    """Read lines of the form `key: value`, nested by indentation as in YAML; None if they are few, or if the text must
+    be YAML as a whole and other lines may be titles.
 
     A repeated key begins another object, as in a list of records with empty lines between them.
     """
     lines = list(_folded([line.rstrip() for line in text.split("\n") if line.strip()]))
     keyed = sum(_LINE.match(line) is not None for line in lines)
-    others = sum(_LINE.match(line) is None and _ITEM.match(line) is None and line[0] not in "#-" for line in lines)
+    others = sum(
+        _LINE.match(line) is None and _ITEM.match(line) is None and _TITLE.match(line) is not None for line in lines
+    )
     if keyed < _LEAST_LINES or 2 * keyed < len(lines) or (others and is_whole):
         return None
     top = list[Json]()

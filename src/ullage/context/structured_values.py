@@ -59,6 +59,8 @@ _NAMED = 500
 """Most values that are searched for names."""
 _DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
 _SCOPES = "namespace|server|owner|repo|repository|project|branch|bucket|database|channel|region"
+_SCOPE = re.compile(rf"(?:^|[_\-a-z. ])(?:{_SCOPES})s?$", re.IGNORECASE)
+"""Keys whose values say what a thing belongs to."""
 _NAMING = re.compile(
     rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|{HEADING}|path|url|email|date|dob|uuid|slug|sku"
     rf"|(?:price|amount|rate|fee|cost|total|balance)(?:_[a-z]+)?|{_SCOPES})s?$",
@@ -381,10 +383,10 @@ def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
     value = None if is_marked(text) else read_structure(text)
     if is_record(value):
         subject, held = None, _only_object(value)
-        if held:
-            key, first = next(iter(held.items()))
+        if isinstance(value, dict):
+            key, first = next(iter(value.items()))
             is_plain = isinstance(first, str | int) and not isinstance(first, bool)
-            is_subject = is_plain and is_name(key) and key != HEADING
+            is_subject = is_plain and _is_thing(key)
             subject = (key, str(first)) if is_subject else None
         return Record(
             head=head,
@@ -411,8 +413,14 @@ def _asked_for(held: Mapping[str, Json], call: Call | None) -> tuple[tuple[str, 
     return tuple(
         (_same_key(key), str(value))
         for key, value in held.items()
-        if given.get(_same_key(key)) == str(value) and (is_name(key) or kind_of(str(value)) in _CODES)
+        if given.get(_same_key(key)) == str(value) and not _SCOPE.search(key)
+        if is_name(key) or kind_of(str(value)) in _CODES
     )
+
+
+def _is_thing(key: str) -> bool:
+    """Return whether the values of a key name one thing, not what several things belong to."""
+    return is_name(key) and key != HEADING and not _SCOPE.search(key)
 
 
 def _same_key(key: str) -> str:
