@@ -218,11 +218,7 @@ def _table(lines: Sequence[Line], matches: Sequence[Match], places: Sequence[int
     chosen = [matches[place] for place in places]
     header = [
         "",
-        *(
-            cell
-            for match in chosen
-            for cell in (match.asked, "", f"of {match.window:,}" if match.window else "")
-        ),
+        *(cell for match in chosen for cell in (match.asked, "", f"of {match.window:,}" if match.window else "")),
     ]
     rows = [
         [_label(line), *(cell for place in places for cell in _cells(line.counts[place], matches[place]))]
