@@ -12,9 +12,9 @@ from ullage.tool import Json
 
 pytestmark = pytest.mark.requirement("S2:compact:how")
 
-BOLT = {"sku": "KX-85-3895", "bin": "C01-2", "price": "31.24"}
-PIPE = {"sku": "AB-29-0114", "bin": "D40-7", "price": "8.10"}
-BOTH: Json = [BOLT, PIPE]
+BOLT: dict[str, Json] = {"sku": "KX-85-3895", "bin": "C01-2", "price": "31.24"}
+PIPE: dict[str, Json] = {"sku": "AB-29-0114", "bin": "D40-7", "price": "8.10"}
+BOTH: list[Json] = [BOLT, PIPE]
 
 
 @pytest.mark.parametrize(

@@ -521,7 +521,9 @@ def _rows_of(value: Mapping[str, Json]) -> Json:
         if all(isinstance(one, str) for one in names) and all(
             isinstance(row, list) and len(row) == len(names) for row in rows
         ):
-            return [dict(zip(cast("list[str]", names), cast("list[Json]", row), strict=True)) for row in rows]
+            return [
+                dict[str, Json](zip(cast("list[str]", names), cast("list[Json]", row), strict=True)) for row in rows
+            ]
     columns = list(value.values())
     is_columnar = len(columns) >= _LEAST_COLUMNS and all(
         isinstance(one, list) and len(one) > 1 and not any(isinstance(inner, dict | list) for inner in one)
@@ -530,4 +532,6 @@ def _rows_of(value: Mapping[str, Json]) -> Json:
     sizes = {len(one) for one in columns if isinstance(one, list)}
     if not is_columnar or len(sizes) != 1:
         return None
-    return [dict(zip(value, row, strict=True)) for row in zip(*cast("list[list[Json]]", columns), strict=True)]
+    return [
+        dict[str, Json](zip(value, row, strict=True)) for row in zip(*cast("list[list[Json]]", columns), strict=True)
+    ]
