@@ -175,7 +175,7 @@ def test_a_temperature_that_the_model_refuses_is_left_out_and_said():
     refusing = ModelEntry(id="o", provider="openai", model="gpt-5", temperature=0.5)
     chosen = routed(RouteRequest(prompt_tokens=1), Policy(models={"o": refusing}, default_alias="o"))
     assert chosen.candidates[0].parameters.temperature is None
-    assert "temperature: left out, gpt-5 refuses it" in chosen.rationale
+    assert "temperature: omitted, gpt-5 does not accept it" in chosen.rationale
 
 
 def test_a_model_nobody_knows_has_no_window_no_cap_and_no_temperature_but_is_asked():

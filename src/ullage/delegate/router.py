@@ -252,7 +252,7 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
     temperature, who = _warmth(chosen.entry, request, policy)
     if chosen.parameters.temperature is None:
         if temperature is not None:
-            settings.append(f"temperature: left out, {chosen.entry.model} refuses it")
+            settings.append(f"temperature: omitted, {chosen.entry.model} does not accept it")
     else:
         settings.append(f"temperature: {chosen.parameters.temperature:g} ({who})")
     if chosen.parameters.max_output_tokens is not None:
