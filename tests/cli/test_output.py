@@ -3,10 +3,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+import anyio
 import pytest
 
 from ullage.cli import main
-from ullage.cli.output import Progress, wrap_line
+from ullage.cli.output import Progress, show_running, wrap_line
 
 
 class Terminal(io.StringIO):
@@ -80,3 +81,23 @@ def test_an_unknown_verb_and_no_verb_are_told_how(capsys: pytest.CaptureFixture[
 )
 def test_no_line_break_goes_through_a_command_or_between_a_number_and_its_unit(line: str, expected: list[str]):
     assert wrap_line(line, 26) == expected
+
+
+def test_what_runs_for_long_is_shown_until_it_ends_but_not_over_a_question(monkeypatch: pytest.MonkeyPatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("ullage.cli.output._LINE_SECONDS", 0.01)
+    is_asking = True
+
+    async def run() -> str:
+        nonlocal is_asking
+        async with show_running("calling tool", lambda: is_asking):
+            await anyio.sleep(0.3)
+            before = stream.getvalue()
+            is_asking = False
+            await anyio.sleep(0.5)
+        return before
+
+    assert anyio.run(run) == ""
+    assert "\r\x1b[Kcalling tool (0 s)" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")

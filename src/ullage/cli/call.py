@@ -15,7 +15,7 @@ from ullage.tool import Block, Call, Json, JsonObject, Reply
 
 from .input_files import is_watched_input, read_piped
 from .load_settings import add_flags, caller_of, read, read_typed_line, say, with_gateway
-from .output import complain, emit, emit_json, how_many
+from .output import complain, emit, emit_json, how_many, plain, show_running
 
 __all__ = ["arguments", "run"]
 
@@ -41,14 +41,32 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidArguments("the arguments must be a JSON object", suggestion="""write '{"name": "value"}'""")
     given = cast("dict[str, Json]", value)
 
+    is_asking = False
+
+    async def ask(method: str, params: JsonObject) -> JsonObject:
+        nonlocal is_asking
+        is_asking = True
+        try:
+            return await _ask(method, params)
+        finally:
+            is_asking = False
+
     async def call(gateway: Gateway) -> Reply:
         caller = caller_of(gateway, arguments.client)
         source = gateway.flagged(arguments.client).source
-        if arguments.tool in NAMES:
-            return await source.call(Call(tool=arguments.tool, arguments=given, caller=caller, ask=_ask))
         # `call_tool_write` repairs and checks the arguments. A person who types the command consents to writing too.
-        parameters: dict[str, Json] = {"tool_name": arguments.tool, "parameters": given}
-        return await source.call(Call(tool="call_tool_write", arguments=parameters, caller=caller, ask=_ask))
+        made = (
+            Call(tool=arguments.tool, arguments=given, caller=caller, ask=ask)
+            if arguments.tool in NAMES
+            else Call(
+                tool="call_tool_write",
+                arguments={"tool_name": arguments.tool, "parameters": given},
+                caller=caller,
+                ask=ask,
+            )
+        )
+        async with show_running(f"calling {plain(arguments.tool)}", lambda: is_asking):
+            return await source.call(made)
 
     reply = with_gateway(read(arguments), call)
     if arguments.json:

@@ -55,6 +55,7 @@ __all__ = [
     "say",
     "screen",
     "short_path",
+    "show_running",
     "show_waiting",
     "table_width",
     "waiting_or",
@@ -462,11 +463,7 @@ async def show_waiting(total: int, waiting: Callable[[], Sequence[str]]) -> Asyn
         total: Number of all servers.
         waiting: Returns the names of those that have not answered yet.
     """
-    import anyio  # `ullage count` shows a bar as well, and does not wait for it
-
-    is_drawn = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     begun = time.monotonic()
-    has_drawn = False
 
     def line() -> str:
         names = waiting()
@@ -475,16 +472,52 @@ async def show_waiting(total: int, waiting: Callable[[], Sequence[str]]) -> Asyn
         named = f"; waiting for {', '.join(map(plain, names))}"
         return f"{total - len(names)} of {total} servers answered{named} ({time.monotonic() - begun:.0f} s)"
 
+    async with _show_line(line, after=_AT_ONCE, is_logged=True):
+        yield
+
+
+@asynccontextmanager
+async def show_running(what: str, is_paused: Callable[[], bool]) -> AsyncGenerator[None]:
+    """Show on a terminal what has been running for two seconds, until the context ends.
+
+    Args:
+        what: What is running.
+        is_paused: Returns whether nothing may be drawn now, because the user is being asked.
+    """
+    begun = time.monotonic()
+
+    def line() -> str:
+        return "" if is_paused() else f"{what} ({time.monotonic() - begun:.0f} s)"
+
+    async with _show_line(line, after=_LINE_SECONDS, is_logged=False):
+        yield
+
+
+@asynccontextmanager
+async def _show_line(line: Callable[[], str], *, after: float, is_logged: bool) -> AsyncGenerator[None]:
+    """Redraw a line on a terminal until the context ends, and clear it then.
+
+    Args:
+        line: Returns the line; if it is empty, nothing is drawn.
+        after: Seconds before it is drawn.
+        is_logged: Whether it is written every two seconds where nothing can be redrawn.
+    """
+    import anyio  # `ullage count` shows a bar as well, and does not wait for it
+
+    is_drawn = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    has_drawn = False
+
     async def tick() -> None:
         nonlocal has_drawn
-        await anyio.sleep(_AT_ONCE if is_drawn else _LINE_SECONDS)
-        while True:
-            if is_drawn:
+        await anyio.sleep(after if is_drawn else _LINE_SECONDS)
+        while is_drawn or is_logged:
+            text = line()
+            if is_drawn and text:
                 has_drawn = True
-                text = own_sequence("\r\x1b[K", sys.stderr) + cut(line(), shutil.get_terminal_size().columns - 1)
+                text = own_sequence("\r\x1b[K", sys.stderr) + cut(text, shutil.get_terminal_size().columns - 1)
                 print(text, end="", file=sys.stderr, flush=True)
-            else:
-                say(f"ullage: {line()}")
+            elif text:
+                say(f"ullage: {text}")
             await anyio.sleep(_EVERY_SECONDS * 2 if is_drawn else _LINE_SECONDS)
 
     failure: Exception | None = None
