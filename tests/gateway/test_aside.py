@@ -71,3 +71,19 @@ async def test_many_large_calls_at_once_each_get_their_own_verdict():
         for number in range(6):
             group.start_soon(one, number)
     assert outcomes == {number: number % 2 == 0 for number in range(6)}
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"count": "1000"}, "`count` must have maximum 100"),
+        ({"input": {"Count": "1000"}}, "`count` must have maximum 100"),
+        ({"COUNT": 3, "colour": "red"}, "`colour` is not a parameter of it"),
+    ],
+)
+async def test_a_refusal_says_what_is_wrong_beside_what_could_be_repaired(given: dict[str, Value], problem: str):
+    count = {"type": "integer", "maximum": 100}
+    schema = {"type": "object", "properties": {"count": count}, "required": ["count"], "additionalProperties": False}
+    with pytest.raises(InvalidArguments, match=problem):
+        await fitted(Aside(), schema, given)

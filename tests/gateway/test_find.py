@@ -1004,6 +1004,31 @@ async def test_a_tool_of_a_server_that_is_still_starting_is_waited_for():
     assert isinstance(await refused(missing, "github__list_commits"), InvalidArguments)
 
 
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"tool_name": "github__list_comits"}, "no tool is called"),
+        ({"tool_name": "list_comits", "server_name": "github"}, "no tool of server `github`"),
+        ({"tool_name": "list_commits", "server_name": "nowhere"}, "no server is called"),
+        ({"tool_name": "list_commits"}, "may mean 2 tools"),
+    ],
+)
+async def test_a_name_that_no_late_server_can_have_is_refused_at_once(named: Value, message: str):
+    late = member("gitlab", (), source=Slow(ISSUES))
+    source = finding(member("github", ISSUES), member("codeberg", ISSUES), late, start_wait=60.0)
+    with anyio.fail_after(5), pytest.raises(InvalidArguments, match=message):
+        await source.call(Call(tool="call_tool", arguments=named))
+
+
+async def test_a_server_that_stays_silent_is_waited_for_once():
+    source = finding(member("github", ISSUES), member("gitlab", (), source=Slow(ISSUES)), start_wait=0.05)
+    assert isinstance(await refused(source, "count_stars"), InvalidArguments)
+    source.settings = replace(source.settings, start_wait=60.0)
+    with anyio.fail_after(5):
+        assert isinstance(await refused(source, "count_moons"), InvalidArguments)
+        assert isinstance(await refused(source, "gitlab__list_commits"), InvalidArguments)
+
+
 async def test_a_denied_tool_stays_denied():
     source = finding(member("github", ISSUES, rules=Rules(deny=("create_issue",))))
     assert isinstance(await refused(source, "github__create_issue", {}, "call_tool_write"), Denied)

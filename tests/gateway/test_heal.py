@@ -23,6 +23,7 @@ SCHEMA: dict[str, Value] = {
         "filter": {"$ref": "#/$defs/filter"},
         "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         "ids": {"type": "array", "items": {"type": "integer"}},
+        "order": {"type": "string", "enum": ["Newest", "mostVoted", "a-b", "a_b"]},
     },
     "required": ["issue_number"],
     "additionalProperties": False,
@@ -57,6 +58,8 @@ def healed(arguments: Value) -> Healed | None:
         ({"issue_number": 3, "filter": '{"since_date": "x"}'}, {"issue_number": 3, "filter": {"sinceDate": "x"}}),
         ({"issue_number": 3, "labels": None}, {"issue_number": 3}),
         ({"args": {"IssueNumber": "3.0"}}, {"issue_number": 3.0}),
+        ({"issue_number": 3, "order": "newest"}, {"issue_number": 3, "order": "Newest"}),
+        ({"ISSUE_NUMBER": 3, "Order": "most_voted"}, {"issue_number": 3, "order": "mostVoted"}),
     ],
 )
 def test_what_is_plainly_meant_is_understood_and_said(said: Value, meant: Value):
@@ -81,6 +84,8 @@ def test_what_is_plainly_meant_is_understood_and_said(said: Value, meant: Value)
         {"parameters": {"issue_number": 3}, "colour": 1},
         {"issueNumber": 3, "issue-number": 4},
         {"issue_number": True},
+        {"issue_number": 3, "order": "oldest"},
+        {"issue_number": 3, "order": "AB"},
         "not json",
         ["issue_number"],
         3,

@@ -28,7 +28,7 @@ from .tool_forms import written
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-__all__ = ["Healed", "Verdict", "heal", "misfit", "parsed"]
+__all__ = ["Healed", "Verdict", "heal", "misfit", "parsed", "repairs"]
 
 _WRAPPERS = frozenset({"parameters", "params", "arguments", "args", "input", "tool_input", "tool_arguments", "kwargs"})
 _LAYERS = 3
@@ -77,14 +77,22 @@ def heal(
         OutOfSteps: The budget was spent before a repair was found.
     """
     budget = StepBudget(_STEPS) if budget is None else budget
+    return next((one for one in repairs(arguments, schema, names, budget) if fits(one.arguments)), None)
+
+
+def repairs(arguments: Json, schema: Schema, names: Sequence[str], budget: StepBudget) -> Iterator[Healed]:
+    """Yield the arguments after more and more repairs, whether they fit or not.
+
+    Raises:
+        OutOfSteps: The budget was spent.
+    """
     for layers, base in _unwrapped(arguments, {*_WRAPPERS, *names}):
-        if layers and isinstance(base, dict) and fits(base):
-            return Healed(base, layers)
+        if layers and isinstance(base, dict):
+            yield Healed(base, layers)
         mender = _Mender(schema, budget)
         mended = mender.value(base, schema, "", 0)
-        if mender.notes and isinstance(mended, dict) and fits(mended):
-            return Healed(mended, (*layers, *mender.notes))
-    return None
+        if mender.notes and isinstance(mended, dict):
+            yield Healed(mended, (*layers, *mender.notes))
 
 
 def parsed(text: str) -> Json:
@@ -137,7 +145,7 @@ class _Mender:
         shape = self._resolved(schema)
         if shape is None or depth > _DEEPEST:
             return value
-        value = self._typed(value, self._wanted(shape), path)
+        value = self._chosen(self._typed(value, self._wanted(shape), path), shape.get("enum"), path)
         if isinstance(value, dict):
             properties = shape.get("properties")
             if not isinstance(properties, dict):
@@ -211,6 +219,17 @@ class _Mender:
                 return frozenset()
             found |= taken
         return frozenset(found)
+
+    def _chosen(self, value: Json, allowed: Json, path: str) -> Json:
+        """Return the one allowed value that a string is another spelling of, such as `High` for `high`."""
+        if not isinstance(value, str) or not isinstance(allowed, list) or value in allowed or len(value) > _SAID:
+            return value
+        self._budget.spend(len(allowed) // _NAMES)
+        alike = [one for one in allowed if isinstance(one, str) and _plain(one) == _plain(value) != ""]
+        if len(alike) != 1:
+            return value
+        self.notes.append(f"`{path}` read as `{_cut(alike[0])}`")
+        return alike[0]
 
     def _typed(self, value: Json, wanted: frozenset[str], path: str) -> Json:
         if not wanted or wanted.intersection(_types(value)):

@@ -37,7 +37,7 @@ from ..merge.tool_view import Entry, MergedSource, View
 from ..results import BUDGET
 from ..slim.schema_walk import is_small
 from ..tool_source import LimitLog, OutOfSteps, StepBudget
-from .argument_repair import Verdict, heal, misfit, parsed
+from .argument_repair import Verdict, misfit, parsed, repairs
 from .find_settings import FindSettings
 from .tool_forms import CALL, CALL_WRITE, NAMES
 from .tool_index import Hashes
@@ -434,17 +434,16 @@ def _fitted(  # noqa: PLR0913
         return _unchecked(given, notes, verdict.unchecked)
     if verdict.misfit is None and isinstance(given, dict):
         return Fitting(arguments=given, healed=notes)
-    names = (entry.listed, entry.original)
     try:
-        healed = heal(
-            given, dict(schema), lambda value: checker.check(key, schema, value, budget).fits, names, budget=budget
-        )
+        for one in repairs(given, dict(schema), (entry.listed, entry.original), budget):
+            found = checker.check(key, schema, one.arguments, budget)
+            if found.fits:
+                return Fitting(arguments=one.arguments, healed=(*notes, *one.notes))
+            # What can be repaired is not what is wrong.
+            verdict = found if found.misfit is not None else verdict
     except OutOfSteps:
         if must_heal:
             raise
-        healed = None
-    if healed is not None:
-        return Fitting(arguments=healed.arguments, healed=(*notes, *healed.notes))
     raise misfit(entry.tool, verdict.misfit) if verdict.misfit and isinstance(given, dict) else _no_object()
 
 
@@ -549,6 +548,8 @@ class Calling:
     checker: Checker
     aside: Aside = field(default_factory=Aside)
     limits: LimitLog = field(default_factory=lambda: LimitLog(_log))
+    _waited: set[str] = field(default_factory=set[str])
+    """Missing servers that were waited for in vain."""
 
     async def call(self, call: Call, settings: FindSettings) -> Reply:
         """Resolve, check and run a call.
@@ -581,14 +582,19 @@ class Calling:
         return replace(reply, meta={**reply.meta, **notes}) if notes else reply
 
     async def _meant(self, spoken: Spoken, wait: float) -> tuple[Entry, Spoken]:
+        """Find the tool, waiting once for each missing server that may have it."""
         view = await self.inner.view()
+        self._waited.intersection_update(one.server for one in view.missing)
         try:
             return _found(view, spoken)
         except UnknownTool as error:
-            if not view.missing:
+            late = view.late_owners(spoken.tool, spoken.server) - self._waited
+            if not late:
                 raise _unknown(error) from error
+        view = await self.inner.view(wait)
+        self._waited.update(late.intersection(one.server for one in view.missing))
         try:
-            return _found(await self.inner.view(wait), spoken)
+            return _found(view, spoken)
         except UnknownTool as error:
             raise _unknown(error) from error
 

@@ -326,6 +326,25 @@ class View:
             options=near,
         )
 
+    def late_owners(self, name: str, server: str | None = None) -> frozenset[str]:
+        """Names of the missing servers that may have a tool which was not found.
+
+        None if the name means several tools, if it begins with the prefix of a present server, or if it is asked of
+        another server.
+        """
+        late = frozenset(one.server for one in self.missing)
+        if server is not None:
+            named = frozenset(one for one in late if key(one) == key(server))
+            if named or any(key(one) == key(server) for one in self.servers):
+                return named
+        absent = self._absent(name, None)
+        if absent is not None:
+            return frozenset({absent.server})
+        present = {key(entry.member.prefix) for entry in self.all} - {""}
+        is_another_s = server is not None or not present.isdisjoint(_possible_servers(name))
+        is_known = self.book is not None and bool(self.book.find(name[:_LONGEST_ASKED], None))
+        return frozenset() if is_another_s or is_known else late
+
     def _absent(self, name: str, server: str | None) -> Missing | None:
         """The missing server that the name would belong to, by the server's name or prefix within it."""
         if server is not None:
