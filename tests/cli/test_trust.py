@@ -570,3 +570,22 @@ def test_files_of_other_programs_in_the_project_are_listed(
     assert main(["trust", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pending"] == []
     assert not (work / "canary").exists()
+
+
+FORGED = "\n  approve   ullage trust forged\n  start     `safe` (server `x`)"
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("tools",), ("trust", "ullage.toml", "--show"), ("config", "--why")])
+def test_names_in_a_project_forge_no_line_of_what_is_shown(
+    work: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    project = work / f"shop{FORGED}"
+    written = json.dumps(FORGED)
+    faults = f"[servers.{written}]\ncommand = 'x'\n[{written}]\nkey = 1\n[gateway]\n{written} = 1\n"
+    write(project / "ullage.toml", f"include = [{written}]\n[servers.e]\ncommand = {written}\n{faults}")
+    monkeypatch.chdir(project)
+    main(words)
+    shown = capsys.readouterr()
+    lines = (shown.out + shown.err).splitlines()
+    assert any("forged" in line for line in lines)
+    assert not [line for line in lines if line.startswith(("  approve   ullage trust forged", "  start     `safe`"))]

@@ -45,6 +45,7 @@ from .output import (
     emit_wrapped,
     green,
     how_many,
+    plain,
     red,
     short_path,
     show_waiting,
@@ -391,7 +392,7 @@ def _print(seen: _Seen) -> None:
         lines.append(f"  {mark}  {place}{issue.message}")
         lines += [f"    {issue.suggestion}"] if issue.suggestion else []
         unnamed = [option for option in issue.options if f"`{option}`" not in issue.suggestion]
-        lines += [f"    options: {', '.join(issue.options)}"] if unnamed else []
+        lines += [f"    options: {plain(', '.join(issue.options))}"] if unnamed else []
     for line in lines:
         emit_wrapped(line)
     if seen.store_error is not None:

@@ -171,7 +171,7 @@ def waiting_or(loaded: "Loaded", otherwise: str) -> str:
         return otherwise
     from ullage.config import approve_command  # not every verb reads the settings
 
-    commands = "\n".join(f"  {approve_command(one.path)}" for one in loaded.pending)
+    commands = "\n".join(f"  {plain(approve_command(one.path))}" for one in loaded.pending)
     return (
         f"No servers are in use: project files wait for your approval. `ullage trust` shows them; then run\n{commands}"
     )

@@ -18,17 +18,16 @@ file. Anything else that JSON does not allow is still refused.
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import count
 from typing import Any, TypeVar, cast
 
 from ullage.jsonc import blank_comments
 from ullage.options import Rules, Server
 from ullage.start_cache import parts_text, relevant_folders, relevant_parts
 
-from .config_file import Issue, Page, join_path
+from .config_file import Issue, Page, join_path, load_toml
 from .entries import Entry, launch_fault, server_of
 from .layers import ClientFile, Layer
 from .permissions import (
@@ -202,8 +201,9 @@ def read_tables(page: Page, tables: Sequence[tuple[tuple[str, ...], object]], di
 
 def _read_table(page: Page, path: tuple[str, ...], table: Mapping[str, object], dialect: Dialect, found: Found) -> None:
     earlier = frozenset(found.servers)
+    taken, numbers = set[str](), dict[str, int]()
     for given, raw in table.items():
-        name = _free(clean(given), found.servers.keys() - earlier)
+        name = _free(clean(given), taken, numbers)
         server, rules, issues = _read(page, (*path, given), name, raw, dialect)
         found.rules[name] = narrower(found.rules.get(name, Rules()), rules)
         found.called[name] = found.called.get(name, frozenset()) | {fold_server_name(given)}
@@ -215,13 +215,22 @@ def _read_table(page: Page, path: tuple[str, ...], table: Mapping[str, object], 
             found.issues += issues
             if server is not None or any(issue.severity == "problem" for issue in issues):
                 found.servers[name] = server
+                if name not in earlier:
+                    taken.add(name)
         if server is not None and server.disabled:
             found.switch_off(name)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    candidates = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(one for one in candidates if one not in taken)
+def _free(name: str, taken: set[str], numbers: dict[str, int]) -> str:
+    """Return the name, or the name with the next number. `numbers` keeps the last number of each name, so that many
+    entries with one name take linear time."""
+    if name not in taken:
+        return name
+    for number in count(numbers.get(name, 1) + 1):
+        if f"{name}-{number}" not in taken:
+            numbers[name] = number
+            break
+    return f"{name}-{numbers[name]}"
 
 
 def _read(
@@ -270,7 +279,7 @@ _UNASKED = ("approve", "auto")
 def read_codex_toml(page: Page) -> Layer:
     """Return the layer of Codex's `config.toml`."""
     try:
-        table = cast("Mapping[str, object]", tomllib.loads(page.text)).get("mcp_servers")
+        table = load_toml(page.text).get("mcp_servers")
     except (ValueError, RecursionError) as error:
         return replace(_nothing(page, f"is not TOML: {error or 'nested too deep'}"), is_unread=True)
     if table is None:

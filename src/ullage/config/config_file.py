@@ -22,6 +22,7 @@ without reading it.
 
 import os
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from typing import Literal
 
 import platformdirs
 
+from ullage.control_characters import escape_controls
 from ullage.errors import BadConfiguration
 from ullage.start_cache import project_walk
 
@@ -48,6 +50,7 @@ __all__ = [
     "find_changed_files",
     "join_path",
     "json_line",
+    "load_toml",
     "nearest",
     "project_files",
     "project_folders",
@@ -64,7 +67,10 @@ Severity = Literal["error", "problem", "note"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """A problem or note about the settings. It never contains a value, which may be a secret."""
+    """A problem or note about the settings. It never contains a value, which may be a secret.
+
+    Message, suggestion and place are single lines: names in a file must not forge lines of what a person reads.
+    """
 
     severity: Severity
     message: str
@@ -80,10 +86,15 @@ class Issue:
     options: tuple[str, ...] = ()
     """Accepted values, nearest first."""
 
+    def __post_init__(self) -> None:
+        for name in ("message", "suggestion"):
+            object.__setattr__(self, name, escape_controls(getattr(self, name), keep_lines=False))
+
     @property
     def place(self) -> str:
         """`file:line`, as far as known."""
-        return ":".join(str(part) for part in (self.file, self.line) if part is not None)
+        parts = (str(part) for part in (self.file, self.line) if part is not None)
+        return escape_controls(":".join(parts), keep_lines=False)
 
     def sentence(self) -> str:
         """Return the whole issue in one line."""
@@ -390,6 +401,22 @@ class Page:
             server=server,
             suggestion=suggestion,
         )
+
+
+def load_toml(text: str) -> dict[str, object]:
+    """Parse TOML.
+
+    Raises:
+        ValueError: It is not TOML, or a line has a key of many parts, for which `tomllib` takes time that grows with
+            the square of their number.
+    """
+    if _LONG_KEY.search(text):
+        raise ValueError("a line has 200 points or more, as a key with too many parts has")
+    return tomllib.loads(text)
+
+
+_LONG_KEY = re.compile(r"^(?:[^\n.]*+\.++){200}", re.MULTILINE)
+"""A line with so many points that it may be such a key."""
 
 
 def join_path(path: Sequence[str]) -> str:

@@ -206,6 +206,9 @@ def _last(path: str) -> str:
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
+_MOST_SUGGESTED = 200
+"""Errors of one file for which similar names are looked up."""
+
 Table = Mapping[str, object]
 Path = tuple[str, ...]
 
@@ -245,7 +248,7 @@ class Findings:
         return found
 
     def unknown(self, name: str, path: Path, known: Sequence[str]) -> None:
-        near = nearest(name, known)
+        near = nearest(name, known) if len(self.issues) < _MOST_SUGGESTED else ()
         where = f"in `[{join_path(path)}]`" if path else "before the first table"
         hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else f"known are {', '.join(known)}"
         self.error(f"unknown key `{name}` {where}", (*path, name), hint, near or tuple(known))

@@ -12,7 +12,6 @@ files.
 import dataclasses
 import json
 import os
-import tomllib
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,7 +23,7 @@ from ullage.errors import StoreFailed
 from ullage.options import DatabaseSettings
 
 from .client_configs import parse_relaxed, read_codex_toml, read_mcp_json
-from .config_file import Issue, Page, Places, Severity, Stamp, project_files, project_folders, stamp_of
+from .config_file import Issue, Page, Places, Severity, Stamp, load_toml, project_files, project_folders, stamp_of
 from .entries import FILES, database_file, joined, of_files
 from .layers import ClientFile, Delegation, Layer, restrictions_of, without_user_only_keys
 from .project_trust import (
@@ -300,7 +299,7 @@ class Reading:
             kind = "servers"
         else:
             try:
-                document = tomllib.loads(_decode_text(contents[path] or b""))
+                document = load_toml(_decode_text(contents[path] or b""))
             except (ValueError, RecursionError):
                 kind = "settings" if path.suffix == ".toml" else "servers"
             else:
@@ -546,7 +545,7 @@ def _parse_document(content: bytes | None, *, is_toml: bool) -> Mapping[str, obj
     """Return a file's document; an empty one if it cannot be parsed, which its layer reports."""
     try:
         text = _decode_text(content or b"")
-        document: object = tomllib.loads(text) if is_toml else parse_relaxed(text)
+        document: object = load_toml(text) if is_toml else parse_relaxed(text)
     except (ValueError, RecursionError):
         return {}
     return cast("Mapping[str, object]", document) if isinstance(document, dict) else {}

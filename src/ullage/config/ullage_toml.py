@@ -7,14 +7,13 @@ The tables `[delegate]`, `[providers.NAME]` and `[retrieve.NAME]` are parsed her
 located here; `entries` reads them.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ullage.options import FIND_NAMES, DatabaseSettings, Rules, Server, ServerResults
 
-from .config_file import FILE_NAME, Issue, Page
+from .config_file import FILE_NAME, Issue, Page, load_toml
 from .entries import Entry, Findings, Path, Table, database_of, launch_fault, of_tables, read_provider, server_of
 from .layers import Delegation, Layer
 from .permissions import Withheld
@@ -119,7 +118,7 @@ def read_ullage_toml(page: Page) -> Layer:
     """Return the layer of an `ullage.toml`, with an issue for every error in it."""
     findings = _Findings(page)
     try:
-        document = cast("Table", tomllib.loads(page.text))
+        document = cast("Table", load_toml(page.text))
     except (ValueError, RecursionError) as error:
         hint = "name it under `include` in an ullage.toml" if page.file.endswith(".json") else ""
         findings.error(f"is not TOML: {error or 'nested too deep'}", (), hint)

@@ -19,6 +19,7 @@ pattern for which no literal can be derived is always tried, so the result is th
 import base64
 import binascii
 import codecs
+import contextlib
 import html
 import importlib
 import re
@@ -33,9 +34,11 @@ from ullage.invisible_characters import decode_hidden, escape_invisible, has_inv
 from ullage.tool import Json, JsonObject, Tool
 
 from .poison_signals import (
+    CONTEXT_DESCRIBED,
     CONTEXT_PARAMETER,
     CONTEXT_PURPOSE,
     FOREIGN_USE,
+    SECRET_DESCRIBED,
     SECRET_PARAMETER,
     SECRET_PURPOSE,
     SENTENCE_PARAMETER,
@@ -171,7 +174,7 @@ _LONGEST = 200_000
 """Characters of one definition that are read."""
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\s*\n\s*|(?<=[。！？；])")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-_HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){12,}\b|(?:\\x[0-9a-fA-F]{2}){8,}")
+_HEX = re.compile(r"(?:\b0x|\b)(?:[0-9a-fA-F]{2}){12,}\b|(?:\\x[0-9a-fA-F]{2}){8,}")
 _ENCODED_LETTERS = re.compile(
     r"(?:%[46][1-9a-fA-F]|%[57][0-9aA]|&#(?:x[46][1-9a-f]|x[57][0-9a]|9[7-9]|1[01]\d|12[0-2]);|\\u00[4-7][0-9a-fA-F]){3,}"
 )
@@ -193,6 +196,25 @@ _REPORTED = re.compile(
 """Matches text before words that a definition only mentions, as those of security tools do, and does not address to
 the model."""
 _STRAY = re.compile("[\u200b\ufeff\xad]")
+_REVERSED_WORDS = re.compile(
+    r"(?:snoitcurtsni|stpmorp?|tpmorp|drowssap|slaitnederc|suoiverp|daolpu|erongi|eht)\b", re.IGNORECASE
+)
+_BASE32 = re.compile(r"\b[A-Z2-7]{32,}={0,6}(?![\w=])")
+_CODES = re.compile(r"\b(?:[01]{7,8} ){11,}[01]{7,8}\b|\b(?:(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6]) ){11,}(?:\d{2,3})\b")
+"""Letters as binary or decimal numbers."""
+_BITS = 7
+_OVERLAY = re.compile("[\u0305\u0332-\u0338\u20d0-\u20f0]")
+"""Lines and frames drawn over letters."""
+_STYLED = re.compile(
+    "[\u1d00-\u1d25\u0262\u026a\u0274\u0280\u028f\u0299\u029c\u029f\u24b6-\u24e9\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]|\\w[\u0305\u0332-\u0338]"
+)
+"""Letters in another form than the one of plain text."""
+_MOST_STYLED = 8
+_SMALL_CAPITALS = str.maketrans("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz")
+_ENTITY = re.compile(r"&(?:#\d{2,3}|#x[0-9a-fA-F]{2}|nbsp);")
+_MOST_ENTITIES = 3
+_SYLLABLE_END = re.compile(r"(?<=[a-z])-(?=[a-z])")
+_MOST_SYLLABLES = 3
 _ROT13_WORDS = re.compile(r"\b(?:gur|naq|nyy|lbh|vtaber|cnffjbeq|svyr|frperg|hfre)\b", re.IGNORECASE)
 _LEET_WORD = re.compile(r"\b(?=\w*[a-z])(?=\w*[013457@$])[\w@$]{3,}\b", re.IGNORECASE)
 _CONFUSABLES = str.maketrans(
@@ -369,7 +391,9 @@ def _texts_of_tool(tool: Tool) -> Iterator[_Text]:
         ("annotations", cast("Json", tool.annotations)),
     ]
     for where, value in parts:
-        for text in _walk(value, where):
+        spelled = re.sub(r"[_\-.]+|(?<=[a-z])(?=[A-Z])", " ", tool.name) if where == "name" else ""
+        names = (_Text(where, spelled),) if spelled != tool.name and spelled else ()
+        for text in (*_walk(value, where), *names):
             if left <= 0:
                 return
             left -= len(text.text)
@@ -397,26 +421,39 @@ def _walk(value: Json, where: str) -> Iterator[_Text]:
 
 def _readings(text: str) -> Iterator[tuple[str, str]]:
     """The text as a model may read it: as written, and decoded where something in it is encoded."""
-    visible = unicodedata.normalize("NFKC", remove_invisible(text))
+    written = remove_invisible(text)
+    visible = unicodedata.normalize("NFKC", _OVERLAY.sub("", written).translate(_SMALL_CAPITALS))
     folded = _WORD.sub(_fold_mixed, visible)
-    yield "", folded
-    if folded != visible:
+    is_styled = len(_STYLED.findall(written)) >= _MOST_STYLED
+    yield "", written if is_styled else folded
+    if is_styled or folded != visible:
         yield "look-alike letters", folded
+    yield from _rewritten(visible, folded)
+    for payload in _payloads(visible):
+        yield "encoded", payload
+    if _REVERSED_WORDS.search(folded):
+        yield "backwards", folded[::-1]
+    if _ROT13_WORDS.search(folded):
+        yield "ROT13", codecs.encode(folded, "rot13")
+    if visible != text and (hidden := decode_hidden(text)):
+        yield "hidden", hidden
+
+
+def _rewritten(visible: str, folded: str) -> Iterator[tuple[str, str]]:
+    """The readings of a text whose letters or words are written in another way."""
     if _ENCODED_LETTERS.search(visible):
-        decoded = html.unescape(unquote(re.sub(r"\\u00([4-7][0-9a-fA-F])", lambda f: chr(int(f[1], 16)), visible)))
+        decoded = html.unescape(unquote(re.sub(r"\\u00([2-7][0-9a-fA-F])", lambda f: chr(int(f[1], 16)), visible)))
         yield "encoded letters", decoded
+    if len(_ENTITY.findall(visible)) >= _MOST_ENTITIES:
+        yield "entities", " ".join(html.unescape(visible).split("\xa0"))
+    if len(_SYLLABLE_END.findall(folded)) >= _MOST_SYLLABLES:
+        yield "syllables", _SYLLABLE_END.sub("", folded)
     joined = _SPACED.sub(_join_spaced, folded)
     if joined != folded:
         yield "spaced letters", joined
     leet = _LEET_WORD.sub(lambda found: found[0].translate(_LEET), folded)
     if leet != folded:
         yield "digits as letters", leet
-    for payload in _payloads(visible):
-        yield "encoded", payload
-    if _ROT13_WORDS.search(folded):
-        yield "ROT13", codecs.encode(folded, "rot13")
-    if visible != text and (hidden := decode_hidden(text)):
-        yield "hidden", hidden
 
 
 def _join_spaced(found: re.Match[str]) -> str:
@@ -434,7 +471,7 @@ def _fold_mixed(word: re.Match[str]) -> str:
 
 
 def _payloads(text: str) -> Iterator[str]:
-    """Prose that is written in base64 or hexadecimal."""
+    """Prose that is written in base64, base32, hexadecimal, or the numbers of its letters."""
     for found in _BASE64.finditer(text):
         token = found[0].replace("-", "+").replace("_", "/")
         try:
@@ -442,8 +479,15 @@ def _payloads(text: str) -> Iterator[str]:
         except (ValueError, binascii.Error):
             continue
         yield from _prose(raw)
+    for found in _BASE32.finditer(text):
+        with contextlib.suppress(ValueError):
+            yield from _prose(base64.b32decode(found[0].rstrip("=") + "=" * (-len(found[0].rstrip("=")) % 8)))
+    for found in _CODES.finditer(text):
+        digits = found[0].split()
+        base = 2 if all(len(one) >= _BITS for one in digits) else 10
+        yield from _prose(bytes(code for one in digits if (code := int(one, base)) < 256))
     for found in _HEX.finditer(text):
-        yield from _prose(bytes.fromhex(found[0].replace("\\x", "")))
+        yield from _prose(bytes.fromhex(found[0].replace("\\x", "").removeprefix("0x")))
 
 
 def _prose(raw: bytes) -> Iterator[str]:
@@ -546,6 +590,12 @@ def _parameter_hits(tool: Tool) -> Iterator[_Hit]:
             yield _Hit(1.0, "secret_request", where, words, "secret parameter")
         elif CONTEXT_PARAMETER.search(spelled) and not CONTEXT_PURPOSE.search(purpose):
             yield _Hit(1.0, "secret_request", where, words, "context parameter")
+        elif not isinstance(described, str):
+            continue
+        elif CONTEXT_DESCRIBED.search(described) and not CONTEXT_PURPOSE.search(purpose):
+            yield _Hit(0.9, "secret_request", where, words, "context described")
+        elif SECRET_DESCRIBED.search(described) and not SECRET_PURPOSE.search(purpose):
+            yield _Hit(0.9, "secret_request", where, words, "secret described")
 
 
 def _skeleton(name: str) -> str:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 __all__ = [
+    "CONTEXT_DESCRIBED",
     "CONTEXT_PARAMETER",
     "CONTEXT_PURPOSE",
     "FOREIGN_USE",
+    "SECRET_DESCRIBED",
     "SECRET_PARAMETER",
     "SECRET_PURPOSE",
     "SENTENCE_PARAMETER",
@@ -192,7 +194,7 @@ SIGNALS: tuple[Signal, ...] = (
         "from_now_on",
         "instruction",
         0.5,
-        r"\b(?:from now on|from this (?:point|moment)|henceforth|for the (?:rest|remainder|duration) of "
+        r"\b(?:from now on|from here on|from this (?:point|moment)|henceforth|for the (?:rest|remainder|duration) of "
         r"(?:this|the) (?:chat|conversation|session|interaction)|in (?:all|every) (?:subsequent|future|"
         r"following|further|later) (?:\w+ )?(?:responses?|replies|answers?|messages?|calls?|turns?|"
         r"interactions?))\b",
@@ -255,7 +257,7 @@ SIGNALS: tuple[Signal, ...] = (
         "concealment",
         0.6,
         rf"\b{_NOT} (?:ever )?(?:mention|mentioning|reveal|disclose|disclosing|talk about|refer to|"
-        rf"acknowledge|discuss|say anything about|explain)\b (?:this|that|it|these|the|any|having|you|"
+        rf"acknowledge|discuss|say anything about|explain|point)\b (?:this|that|it|these|the|any|having|you|"
         rf"about|how|why|anything)\b",
     ),
     _signal(
@@ -606,7 +608,7 @@ SIGNALS: tuple[Signal, ...] = (
         "consent_given",
         "instruction",
         0.7,
-        r"\b(?:user|he|she|they|owner|customer|admin(?:istrator)?) (?:has|have|had) (?:already |"
+        r"\b(?:user|human|he|she|they|owner|customer|operator|admin(?:istrator)?) (?:has|have|had) (?:already |"
         r"previously )?(?:agreed|consent(?:ed)?|approved|given (?:\w+ )?(?:consent|permission|approval)|"
         r"authori[sz]ed|accepted|granted)\b.{0,40}\b(?:already|in advance|beforehand|any amount|"
         r"everything)\b|\b(?:user|he|she|they) (?:has|have) already (?:agreed|consented|approved|"
@@ -817,14 +819,15 @@ SIGNALS: tuple[Signal, ...] = (
         "concealment",
         0.8,
         r"\bне (?:говори|сообщай|рассказывай|упоминай|уведомляй|показывай)\w*.{0,25}(?:пользовател|"
-        r"человек|никому)|\b(?:тайно|незаметно|втайне|скрытно)\b",
+        r"человек|никому)|\b(?:тайно|незаметно|втайне|скрытно)\b|пользовател\w*.{0,20}\bне (?:нужно|должен|следует|"
+        r"узна)",
     ),
     _signal(
         "ru_secret",
         "secret_request",
         0.6,
         r"(?:отправ|передай|прочита|включи|перешли|выведи)\w*.{0,30}(?:парол|ключ|учетн\w* данн|учётн\w* "
-        r"данн|токен|системн\w* промпт|переписк)",
+        r"данн|токен|системн\w* промпт|переписк|\.env|\.ssh|содержимое файла)",
     ),
     _signal(
         "es_override",
@@ -954,14 +957,328 @@ SIGNALS: tuple[Signal, ...] = (
         r".{0,15}(?:المستخدم)|उपयोगकर्ता को (?:मत|न)|\bđừng (?:nói|cho).{0,15}người dùng|\bjangan (?:beri "
         r"?tahu|katakan).{0,15}pengguna",
     ),
+    _signal(
+        "presence",
+        "shadowing",
+        0.5,
+        r"\b(?:when(?:ever)?|while|as long as|once|if) (?:this|the present) (?:tool|server|plugin|integration) is "
+        r"(?:\w+ )?"
+        r"(?:available|loaded|connected|present|installed|active|enabled)\b",
+    ),
+    _signal(
+        "rule_for_calls",
+        "shadowing",
+        0.6,
+        r"\b(?:any|every|all|each) (?:\w+ ){0,2}(?:calls?|uses?|invocations?|executions?) (?:to|of) [`'\"]?\w+[`'\"]? "
+        r"(?:must|should|shall|has to|have to|needs? to|is to|are to)\b",
+    ),
+    _signal(
+        "fixed_recipient",
+        "shadowing",
+        0.6,
+        r"(?:\+\d[\d -]{7,}|[\w.+-]+@[\w-]+\.\w+|0x[0-9a-f]{8,}) (?:as|for) (?:the |a |its )?(?:\w+ )?(?:recipient|"
+        r"destination|"
+        r"address|payee|number)|\binstead of the (?:one|address|number|recipient) (?:\w+ )?(?:given|named|provided|"
+        r"specified)",
+    ),
+    _signal(
+        "skip_others",
+        "shadowing",
+        0.8,
+        r"\b(?:other|another|similar|competing|alternative|file|mail|search)(?: [\w`-]+){0,6}?[ ,]+(?:ignore|skip|"
+        r"avoid|bypass|disregard|"
+        r"do not use|don't use|never use) (?:them|it|those|these)\b",
+    ),
+    _signal(
+        "through_this",
+        "shadowing",
+        0.6,
+        r"\b(?:route|send|direct|funnel|pass|put) (?:\w+ ){0,2}(?:requests?|calls?|queries|traffic|messages|"
+        r"everything) (?:only )?"
+        r"(?:through|via|to) (?:this (?:one|tool|server)|here|me)\b",
+    ),
+    _signal(
+        "server_compromised",
+        "shadowing",
+        0.9,
+        r"\b(?:tools?|servers?) (?:is|are|was|were|has been|have been) (?:\w+ )?(?:compromised|hacked|malicious|"
+        r"infected|poisoned)\b",
+    ),
+    _signal(
+        "no_rules",
+        "instruction",
+        0.9,
+        r"\byou (?:now )?have no (?:\w+ )?(?:rules|restrictions|limits|limitations|guidelines|guardrails|filters)\b|"
+        r"\b(?:safety|content|security|ethical|moderation) (?:filters?|checks?|protections?|measures?|restrictions?|"
+        r"limits?|"
+        r"guardrails?)(?: (?:are|is|were|have been|has been))? (?:now )?(?:disabled|switched off|turned off|off|"
+        r"lifted|bypassed|"
+        r"inactive|suspended)\b",
+    ),
+    _signal(
+        "approved_before",
+        "instruction",
+        0.6,
+        r"\b(?:all|any|every|these|the following|tool|such) (?:\w+ )?(?:calls?|actions?|requests?|commands?|"
+        r"operations?|use|changes) "
+        r"(?:of \w+ )?(?:are|is|have been|has been|were) (?:\w+ ){0,2}?(?:pre-?approved|approved|authori[sz]ed|"
+        r"cleared|consented to)\b|"
+        r"\b(?:operator|user|human|owner|admin(?:istrator)?)s? (?:has|have) (?:\w+ )?(?:approved|authori[sz]ed|"
+        r"allowed|granted|enabled) "
+        r"(?:\w+ ){0,3}?(?:access|use|actions?|calls?|commands?|everything|tools?|execution)\b",
+    ),
+    _signal(
+        "no_need_to_ask",
+        "instruction",
+        0.8,
+        r"\bno (?:need|reason) to (?:ask|request|seek|get|obtain|wait for)\b.{0,25}\b(?:permission|approval|consent|"
+        r"confirmation|user|"
+        r"human)\b|\b(?:approval|permission|consent|confirmation) is (?:not|no longer) (?:required|needed|"
+        r"necessary)\b|\bneeds? no (?:\w+ )?(?:permission|approval|"
+        r"consent|confirmation)\b|\b(?:permission|consent|approval) for (?:all|any|every)\b|\bdo not prompt\b",
+    ),
+    _signal(
+        "skip_confirmation",
+        "instruction",
+        0.3,
+        r"\bskip (?:the |all |any |every )?(?:confirmation|approval|consent|permission|verification)s?\b",
+    ),
+    _signal(
+        "without_user",
+        "instruction",
+        0.6,
+        r"\bwithout (?:first )?(?:checking with|consulting|consent of|the consent of|the approval of|waiting for) "
+        r"(?:the |any )?"
+        r"(?:user|human|owner|operator)\b",
+    ),
+    _signal(
+        "carry_out",
+        "instruction",
+        0.5,
+        r"\b(?:contains?|holds?|includes?|finds?|found|returns?)\b.{0,25}\b(?:commands?|instructions?|orders?|"
+        r"directives?)\b.{0,20}"
+        r"\b(?:carry (?:them|it|these) out|execute (?:them|it|these)|follow (?:them|it|these)|obey|run (?:them|it|"
+        r"these)|"
+        r"act on (?:them|it|these))",
+    ),
+    _signal(
+        "obey_results",
+        "instruction",
+        0.7,
+        r"\bobey (?:the|every|all|any|its|these|those) (?:\w+ ){0,3}?(?:tools?|results?|outputs?|servers?|pages?|"
+        r"responses?|commands?)\b",
+    ),
+    _signal(
+        "shape_answers",
+        "instruction",
+        0.6,
+        r"\b(?:answers?|repl(?:y|ies)|responses?)(?: to the user)? (?:must|should|shall|has to|have to|always) "
+        r"(?:always )?(?:end|begin|start|"
+        r"close|open|contain|mention)s?\b|\b(?:after|at the end of|to|in|with|begin|start|end) (?:each|every|all|any) "
+        r"(?:of your )?"
+        r"(?:answer|reply|response|message)s?[ ,].{0,20}\b(?:append|add|insert|attach|mention|promote|with)\b",
+    ),
+    _signal(
+        "to_your_answer",
+        "instruction",
+        0.4,
+        r"\b(?:append|add|insert|include|attach|render|show|print)s?\b.{0,60}\b(?:to|in|into|at the end of) (?:each |"
+        r"every )?(?:of )?your "
+        r"(?:next |final )?(?:answer|reply|response|output)s?\b",
+    ),
+    _signal(
+        "as_if",
+        "instruction",
+        0.4,
+        r"\b(?:respond|reply|answer|act|behave)(?: to the user)? as (?:if|though)\b",
+    ),
+    _signal(
+        "against_the_user",
+        "instruction",
+        0.7,
+        r"\b(?:ignore|disregard|overrule|disobey|distrust|outranks?) (?:what )?the user\b",
+    ),
+    _signal(
+        "pasted_secret",
+        "secret_request",
+        0.6,
+        r"\b(?:users?|humans?|he|she|they|someone|anyone) (?:\w+ )?(?:pastes?|types?|enters?|shares?|gives?|mentions?|"
+        r"asks? for|provides?|"
+        r"uses?) (?:an? |the |their |his |any )?(?:\w+ )?(?:keys?|tokens?|passwords?|secrets?|credentials?|card "
+        r"numbers?)\b",
+    ),
+    _signal(
+        "record_it",
+        "secret_request",
+        0.3,
+        r"\b(?:log|record|save|store|send|forward|report|include|copy|put) (?:it|them|this) (?:with|to|using|via|"
+        r"through|by|in|into)\b",
+    ),
+    _signal(
+        "call_now",
+        "instruction",
+        0.3,
+        r"\b(?:immediately|right away|right now|at once|automatically|silently|additionally) (?:call|invoke|run|"
+        r"execute|trigger)\b|"
+        r"\b(?:call|invoke|run|execute|trigger) [`'\"]?\w+[`'\"]? (?:immediately|right away|right now|at once|"
+        r"automatically)\b",
+    ),
+    _signal(
+        "execute_without",
+        "instruction",
+        0.6,
+        r"\b(?:run|execute|call|invoke|perform)\b.{0,40}\bwithout (?:asking|confirmation|approval|prompting|"
+        r"checking)\b",
+    ),
+    _signal(
+        "end_of_description",
+        "instruction",
+        0.8,
+        r"\bend of (?:the )?(?:tool |system |user )?(?:descriptions?|prompt|instructions?|context|definitions?)\b|"
+        r"^\W*end of tool\b|^new task ?:",
+    ),
+    _signal(
+        "role_json",
+        "instruction",
+        0.5,
+        r"[\"']role[\"'] ?: ?[\"'](?:system|assistant|developer)[\"']",
+    ),
+    _signal(
+        "speaker_tag",
+        "instruction",
+        0.4,
+        r"<\s*(?:system|assistant|developer|admin|secret|system-reminder)\s*>",
+    ),
+    _signal(
+        "hidden_markup",
+        "hidden_text",
+        0.9,
+        r"<\w+[^>]{0,80}style ?= ?[\"'][^\"'>]{0,80}(?:display ?: ?none|visibility ?: ?hidden|font-size ?: ?0|opacity "
+        r"?: ?0(?!\.)|"
+        r"color ?: ?(?:white|transparent|#fff))",
+    ),
+    _signal(
+        "markdown_comment",
+        "instruction",
+        0.6,
+        r"^\[(?://|comment|_)\]: ?(?:#|<>)",
+    ),
+    _signal(
+        "trusted_results",
+        "instruction",
+        0.9,
+        r"\b(?:instructions?|commands?|directives?|results?)\b.{0,40}\b(?:ha(?:s|ve) the authority of|carry the "
+        r"authority of|"
+        r"(?:is|are) (?:to be )?(?:trusted|obeyed|executed as|authoritative))\b",
+    ),
+    _signal("rules_do_not_apply", "instruction", 0.9, rf"\b{_RULES} (?:do|does|will) (?:not|no longer) apply\b"),
+    _signal(
+        "write_private_file",
+        "instruction",
+        0.9,
+        rf"\b(?:overwrite|append to|modify|edit|replace|(?:add|write|append|save)\b.{{0,40}}\b(?:to|in|"
+        rf"into))\b.{{0,20}}(?<!\w)"
+        rf"{_PRIVATE_FILE}",
+    ),
+    _signal(
+        "also_destroy",
+        "instruction",
+        0.9,
+        r"\b(?:also|then|additionally|afterwards|next) (?:run|execute|issue|call)\b.{0,30}\b(?:drop (?:table|"
+        r"database)|truncate|"
+        r"delete from|rm -|shutdown|format)\b",
+    ),
+    _signal(
+        "what_you_know",
+        "secret_request",
+        0.7,
+        rf"{_GIVE}\b.{{0,60}}\b(?:you have (?:seen|learned|received)|you (?:know|remember)|in your (?:memory|context|"
+        rf"window))\b",
+    ),
+    _signal(
+        "give_conversation",
+        "secret_request",
+        0.6,
+        r"\b(?:embed|encode|attach|append|pack|put|pass|hand|include|send)\b.{0,20}\b(?:the|this) (?:whole |entire |"
+        r"full )?"
+        r"(?:conversation|chat|dialogue)\b",
+    ),
+    _signal(
+        "into_a_link",
+        "secret_request",
+        0.4,
+        r"\b(?:as|in) base ?64\b|\bin the query string\b|\bin (?:each|every) (?:\w+ )?(?:url|link)\b",
+    ),
+    _signal("script", "hidden_text", 0.5, r"<script\b|javascript:"),
+    _signal("script_sends", "secret_request", 0.5, r"\bdocument\.cookie\b|\bfetch\([\"'`]https?:"),
+    _signal(
+        "comment_to_model",
+        "instruction",
+        1.0,
+        r"<!-- ?(?:system|assistant|ai|llm|agents?|model|developer|claude|gpt)\b",
+    ),
+    _signal("fenced_role", "instruction", 0.9, r"^``` ?(?:system|assistant|developer|admin)\b"),
+    _signal(
+        "run_together",
+        "instruction",
+        1.0,
+        r"(?:ignore|disregard|forget|override)(?:all)?(?:of)?(?:the|your|my|any)?(?:previous|prior|above|earlier|"
+        r"system)"
+        r"(?:instruction|prompt|rule|message|guideline)|donottell(?:the|any)?(?:user|human)|(?:reveal|print|show|"
+        r"output)(?:your|the)"
+        r"systemprompt",
+    ),
+    *(
+        _signal(f"{language}_override", "instruction", 1.0, pattern)
+        for language, pattern in {
+            "cs": r"\b(?:ignoruj\w*|zapome[nň]\w*|nedbej)\b.{0,35}(?:pokyn|instrukc|inštrukci|příkaz|pravid)",
+            "hu": r"(?:hagyd figyelmen kívül|felejtsd el|ne vedd figyelembe).{0,40}(?:utasítás|szabály|parancs)",
+            "el": r"(?:αγνόησ|αγνοήσ|ξέχασ|ξεχάσ)\w*.{0,40}(?:οδηγί|εντολ|κανόν)",
+            "ro": r"\b(?:ignor[ăa]\w*|uită)\b.{0,30}(?:instrucțiun|instrucţiun|instructiun|regul|comenz)",
+            "fi": r"\b(?:unohda|ohita|sivuuta|jätä huomiotta|älä noudata)\b.{0,35}(?:ohje|käsky|sääntö)",
+            "nordic": r"\b(?:ignorer|ignorera|glem|glöm|se bort fra|bortse från)\b.{0,35}(?:instruk|anvisning|regl|"
+            r"ordre)",
+            "he": r"(?:התעלם|התעלמי|תתעלם|שכח).{0,30}(?:הוראות|הנחיות|הוראה)",
+            "fa": r"(?:دستور|قوانین|راهنما)\S*.{0,25}(?:نادیده|فراموش)",
+            "ur": r"(?:ہدایات|احکامات).{0,20}(?:نظر انداز|بھول)",
+            "th": r"(?:ละเว้น|เพิกเฉย|ไม่ต้องสนใจ|ลืม).{0,20}(?:คำสั่ง|คำแนะนำ|กฎ)",
+            "bn": r"নির্দেশ\S*.{0,15}(?:উপেক্ষা|ভুলে)",
+            "bg": r"\b(?:игнорирай|забрави)\w*.{0,35}(?:инструкц|указани|правил)",
+            "hr": r"\b(?:ignoriraj|zanemari|zaboravi|ignoriši)\w*.{0,35}(?:upute|uputstv|instrukcij|pravil)",
+            "ca": r"\b(?:ignora|oblida)\b.{0,25}(?:instruccions|regles)",
+            "sw": r"\b(?:puuza|sahau)\b.{0,25}(?:maagizo|maelekezo)",
+            "tl": r"\b(?:huwag pansinin|balewalain|kalimutan)\b.{0,35}(?:tagubilin|utos|instruksyon)",
+            "tr": r"(?:talimat|komut|kural)\w*.{0,15}(?:yok ?say|unut|görmezden|dikkate alma)",
+        }.items()
+    ),
+    *(
+        _signal(f"{language}_hide", "concealment", 0.8, pattern)
+        for language, pattern in {
+            "zh_secrecy": r"(?:对|向|跟)(?:用户|使用者|用戶)[^。]{0,4}(?:保密|隐瞒|隱瞞)|不要让(?:用户|任何人)",
+            "cs": r"\b(?:neříkej|nesděluj|nezmiňuj|neinformuj|nehovor)\b.{0,25}(?:uživatel|používateľ)",
+            "hu": r"\bne (?:szólj|mondd|említsd|tájékoztasd)\b.{0,25}felhasználó",
+            "el": r"\bμην? (?:το )?(?:πεις|πείτε|αναφέρ\w*|ενημερών\w*).{0,25}χρήστ",
+            "ro": r"\bnu (?:îi |ii |le )?(?:spune|menționa|informa)\w*.{0,20}utilizator",
+            "fi": r"\bälä(?:kä)?\b.{0,20}(?:kerro|mainitse|ilmoita)\b.{0,20}käyttäjä",
+            "nordic": r"(?:fortæl|fortell|berätta|nevn|nämn)\w*\b.{0,15}\b(?:ikke|inte)\b.{0,20}(?:bruger|bruker|"
+            r"användar)|"
+            r"\b(?:ikke|inte)\b.{0,15}(?:fortæl|fortell|berätta|nevn|nämn).{0,20}(?:bruger|bruker|användar)",
+            "he": r"(?:אל|בלי|לא) (?:ת?ספר|תגיד|לספר|ליידע|תודיע).{0,15}משתמש",
+            "fa": r"کاربر.{0,15}(?:نگو|اطلاع نده)",
+            "th": r"(?:อย่า|ห้าม)(?:บอก|แจ้ง).{0,10}ผู้ใช้",
+            "bg": r"\bне казвай\b.{0,20}потребител",
+            "hr": r"\bne(?:moj)? (?:reci|govori|spominji|reći)\b.{0,20}korisnik",
+        }.items()
+    ),
 )
 
 FOREIGN_USE = re.compile(
     r"\b(?:must|always|never|instead|deprecated|replac\w+|chang\w+|prefix\w*|bcc|cc:|whenever|every|"
     r"exists?|is available|"
     r"broken|has a bug|outdated|corrupts?|leaks?|official|improved|in place of|patched|rule for|shall|has to|have to|"
-    r"do not use|don't use|swap|redirect|rather than|all messages|side effect|should|(?:call|calls|invoke|invokes|run|"
-    r"runs|execute|executes|trigger|triggers|calling|invoking)(?: the)? [`'\"]?\w+[`'\"]? ?(?:tool|before|"
+    r"do not use|don't use|swap|redirect|rather than|all messages|side effect|extra|additional|pass through|has "
+    r"returned|is (?:used|called|run)|should|(?:call|calls|invoke|invokes|run|"
+    r"runs|execute|executes|feed|feeds|trigger|triggers|calling|invoking)(?: the)? [`'\"]?\w+[`'\"]? ?(?:tool|before|"
     r"after|first|to|with|and|on))\b",
     re.IGNORECASE,
 )
@@ -972,7 +1289,8 @@ SECRET_PARAMETER = re.compile(
     r"credentials?|auth_?tokens?|"
     r"access_?tokens?|session_?tokens?|bearer_?tokens?|github_?tokens?|seed_?phrase|mnemonic|"
     r"credit_?cards?(?:_number)?|card_number|cvv|ssn|"
-    r"social_security(?:_number)?|cookies?|environment_variables|env_vars?|dotenv|env_file(?:_contents?)?|"
+    r"social_security(?:_number)?|cookies?|environment_variables|env_vars?|env(?:ironment)?_dump|dotenv|"
+    r"env_file(?:_contents?)?|"
     r"(?:user_)?secrets|id_rsa|aws_secret\w*|"
     r"bank_account(?:_number)?|pin_code|master_key)$"
 )
@@ -991,7 +1309,8 @@ SECRET_PURPOSE = re.compile(
 CONTEXT_PARAMETER = re.compile(
     r"^(?:(?:system|developer|hidden)_?(?:prompt|message|instructions)|(?:full_|entire_|complete_|"
     r"previous_)?(?:conversation|chat|dialog|message)s?_?(?:history|log|transcript|context|so_far)|"
-    r"(?:full|entire|complete)_(?:conversation|chat|context)|chain_of_thought|(?:your_|internal_|model_)"
+    r"(?:full|entire|complete)_(?:conversation|chat|context)|all_(?:previous_)?messages|chain_of_thought|(?:your_|"
+    r"internal_|model_)"
     r"?(?:reasoning_trace|internal_reasoning)|(?:available|other|all|your)_tools|"
     r"tools?_(?:list|definitions|schema)s?|tool_call_history|context_(?:window|dump)|side_?notes?|"
     r"previous_messages|llm_context|model_context|assistant_memory|user_memory|session_history)$"
@@ -1002,6 +1321,25 @@ CONTEXT_PURPOSE = re.compile(
     r"completions?|dialog\w*|bots?|tools?|evaluat\w*|mcp|generat\w+|notes?|sessions?)\b",
     re.IGNORECASE,
 )
+CONTEXT_DESCRIBED = re.compile(
+    r"\b(?:messages|words|text|turns) (?:of|in) (?:this|the|our) (?:conversation|chat|dialogue)\b|"
+    r"\b(?:full|entire|complete|whole|verbatim|exact)\b(?: \w+){0,3} (?:conversation|chat|dialog(?:ue)?|transcripts?|"
+    r"context window|"
+    r"message history|system prompt)\b|\b(?:conversation|chat) (?:history|transcript|log)\b|\byour (?:\w+ )?(?:system "
+    r")?"
+    r"(?:prompt|instructions|hidden thoughts)\b|\b(?:every|all) (?:\w+ )?files?\b.{0,20}\b(?:user|"
+    r"editor)\b.{0,20}\bopen\b|\b(?:every|all|other|available)\b.{0,20}\btools?\b.{0,25}\byou\b",
+    re.IGNORECASE,
+)
+"""Descriptions of a parameter that ask for what the model knows."""
+SECRET_DESCRIBED = re.compile(
+    rf"\b(?:contents?|text|copy) of .{{0,30}}{_PRIVATE_FILE}|\boutput of [`'\"]?(?:env|printenv|whoami|history|set|"
+    rf"id)\b|"
+    r"\ball (?:the )?environment variables\b|\b(?:session|browser) cookies?\b|\b(?:social security|passport|credit "
+    r"card|bank account) numbers?\b",
+    re.IGNORECASE,
+)
+"""Descriptions of a parameter that ask for private files, variables or numbers."""
 SENTENCE_PARAMETER = re.compile(
     r"(?:content|contents|read|reading|dump|file|put|from|all|paste|include|cat|value|values|send|give|"
     r"user|users)_(?:\w+_)?"
