@@ -271,3 +271,20 @@ def test_what_could_be_read_of_an_odd_exclusion_holds_elsewhere(desk: Desk):
     desk.include("a.json", "b.json")
     assert desk.only().rules.access("drop") == "deny"
     assert said(examine(Flags(), {}, desk.project, places=desk.places), "problem") != []
+
+
+@pytest.mark.requirement("U:access", "U:project")
+@pytest.mark.parametrize(
+    "project", ["", "ask = ['?et']\n", "only = ['*']\n", "deny = ['put']\n", "writing = ['get']\n"]
+)
+@pytest.mark.parametrize("is_users", [True, False], ids=["users server", "projects server"])
+def test_what_a_project_restricts_lifts_no_list_of_wanted_tools(desk: Desk, project: str, *, is_users: bool):
+    desk.write("b.json", {"mcpServers": {"gh": {**X, "includeTools": ["list"]}}})
+    own = f"{OWN}only = ['get', 'list']\nask = ['list']\n"
+    desk.users(f"include = ['~/.clients/b.json']\n{own if is_users else ''}")
+    if project or not is_users:
+        desk.write("project/ullage.toml", f"{OWN}{project}")
+    rules = desk.only().rules
+    assert [rules.access(tool) for tool in ("get", "put", "drop")] == ["deny", "deny", "deny"]
+    assert [rules.strictest_access(tool) for tool in ("get", "Put")] == ["deny", "deny"]
+    assert rules.access("list") == ("ask" if is_users else "allow")

@@ -283,7 +283,9 @@ def test_profiles_are_taken_whole_from_the_higher_place_and_tokens_from_the_user
 )
 def test_a_projects_file_shows_a_client_no_servers_that_the_users_groups_do_not(desk: Desk, projects: str):
     servers = "".join(f"[servers.{name}]\ncommand = 'x'\n" for name in ("files", "bank"))
-    groups = "[clients.codex]\ngroups = ['codex']\n[groups.codex]\nservers = ['files']\n[groups.home]\nservers = []\n"
+    groups = (
+        "[clients.codex]\ngroups = ['codex']\n[groups.codex]\nservers = ['files']\n[groups.home]\nservers = ['bank']\n"
+    )
     desk.write(USER, servers + groups)
     desk.write(PROJECT, f"[servers.own]\ncommand = 'y'\n{projects}")
     seen = desk.load().settings.servers_of("codex")

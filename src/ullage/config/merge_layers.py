@@ -351,8 +351,9 @@ def _whole(layers: Sequence[tuple[str, Mapping[str, Any]]], table: str, why: dic
 def _clients(layers: Sequence[Layer], why: dict[str, str]) -> dict[str, ClientProfile]:
     """Return the profiles by client. A project's profile sees the groups that the user's has as well."""
     found: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
+    users = {name for layer in layers if not layer.is_project for name in layer.groups}
     for name, groups in _users_groups(layers).items():
-        more = found[name].groups or ()
+        more = [group for group in found[name].groups or () if group not in users]
         found[name] = replace(found[name], groups=tuple(dict.fromkeys((*groups, *more))))
     return found
 

@@ -164,12 +164,14 @@ def narrower(first: Rules, second: Rules) -> Rules:
         ask=_join_patterns(first.ask, second.ask),
         deny=_join_patterns(first.deny, second.deny),
         only=_common(first.only, second.only),
+        under=_join_bounds(first.under, second.under),
     )
 
 
 def overridden(own: Rules, other: Rules) -> Rules:
     """Return the user's own rules, with the restrictions of another program's file except those lifted by name."""
     wanted = None if other.only is None else _join_patterns(other.only, own.allow)
+    bounds = _join_bounds(own.under, other.under)
     return replace(
         own,
         allow=_join_patterns(own.allow, _still_allowed(other.allow, own)),
@@ -177,7 +179,7 @@ def overridden(own: Rules, other: Rules) -> Rules:
         deny=_join_patterns(own.deny, other.deny),
         only=wanted if own.only is None else own.only,
         # Of two lists of patterns, a tool must be on both.
-        under=own.under if own.only is None or wanted is None else Rules(only=wanted, under=own.under),
+        under=bounds if own.only is None or wanted is None else Rules(only=wanted, under=bounds),
     )
 
 
@@ -185,11 +187,21 @@ def within(rules: Rules, bound: Rules) -> Rules:
     """Return the rules with all restrictions of the bound, even for tools that the rules allow."""
     writing = _join_patterns(rules.writing, bound.writing)
     limit = Rules(allow=bound.allow, ask=bound.ask, deny=bound.deny, only=bound.only)
+    bounds = _join_bounds(bound.under, rules.under)
     if not _holds_back(limit):
-        return replace(rules, writing=writing)
+        return replace(rules, writing=writing, under=bounds)
     if _holds_back(rules):
-        return replace(rules, writing=writing, under=limit)
-    return replace(rules, writing=writing, allow=limit.allow, ask=limit.ask, deny=limit.deny, only=limit.only)
+        return replace(rules, writing=writing, under=replace(limit, under=bounds))
+    return replace(
+        rules, writing=writing, allow=limit.allow, ask=limit.ask, deny=limit.deny, only=limit.only, under=bounds
+    )
+
+
+def _join_bounds(first: Rules | None, second: Rules | None) -> Rules | None:
+    """Return one chain of further rules in which all of both apply."""
+    if first is None or second is None:
+        return second if first is None else first
+    return replace(first, under=_join_bounds(first.under, second))
 
 
 def _holds_back(rules: Rules) -> bool:

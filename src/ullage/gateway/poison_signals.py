@@ -6,6 +6,7 @@ Weights were set on the development half of `tests/gateway/poison.jsonl` and on 
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
@@ -1135,8 +1136,9 @@ SIGNALS: tuple[Signal, ...] = (
         "instruction",
         0.8,
         r"\bend of (?:the )?(?:tool |system |user )?(?:descriptions?|prompt|instructions?|context|definitions?)\b|"
-        r"^\W*end of tool\b|^new task ?:",
+        r"^\W*end of tool\b",
     ),
+    _signal("new_task", "instruction", 0.4, r"^\W*(?:new|next|actual|real) task ?:"),
     _signal(
         "role_json",
         "instruction",
@@ -1229,7 +1231,7 @@ SIGNALS: tuple[Signal, ...] = (
         r"systemprompt",
     ),
     *(
-        _signal(f"{language}_override", "instruction", 1.0, pattern)
+        _signal(f"{language}_override", "instruction", 1.0, unicodedata.normalize("NFKC", pattern))
         for language, pattern in {
             "cs": r"\b(?:ignoruj\w*|zapome[nň]\w*|nedbej)\b.{0,35}(?:pokyn|instrukc|inštrukci|příkaz|pravid)",
             "hu": r"(?:hagyd figyelmen kívül|felejtsd el|ne vedd figyelembe).{0,40}(?:utasítás|szabály|parancs)",
@@ -1252,7 +1254,7 @@ SIGNALS: tuple[Signal, ...] = (
         }.items()
     ),
     *(
-        _signal(f"{language}_hide", "concealment", 0.8, pattern)
+        _signal(f"{language}_hide", "concealment", 0.8, unicodedata.normalize("NFKC", pattern))
         for language, pattern in {
             "zh_secrecy": r"(?:对|向|跟)(?:用户|使用者|用戶)[^。]{0,4}(?:保密|隐瞒|隱瞞)|不要让(?:用户|任何人)",
             "cs": r"\b(?:neříkej|nesděluj|nezmiňuj|neinformuj|nehovor)\b.{0,25}(?:uživatel|používateľ)",
