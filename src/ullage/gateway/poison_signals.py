@@ -1036,7 +1036,7 @@ SIGNALS: tuple[Signal, ...] = (
         r"confirmation|user|"
         r"human)\b|\b(?:approval|permission|consent|confirmation) is (?:not|no longer) (?:required|needed|"
         r"necessary)\b|\bneeds? no (?:\w+ )?(?:permission|approval|"
-        r"consent|confirmation)\b|\b(?:permission|consent|approval) for (?:all|any|every)\b|\bdo not prompt\b",
+        r"consent|confirmation)\b|\b(?:permission|consent|approval) for (?:all|any|every)\b",
     ),
     _signal(
         "skip_confirmation",
@@ -1194,7 +1194,7 @@ SIGNALS: tuple[Signal, ...] = (
         "what_you_know",
         "secret_request",
         0.7,
-        rf"{_GIVE}\b.{{0,60}}\b(?:you have (?:seen|learned|received)|you (?:know|remember)|in your (?:memory|context|"
+        rf"{_GIVE}\b.{{0,60}}\b(?:you have (?:seen|learned|received)|(?<!if )you (?:know|remember)|in your (?:memory|context|"
         rf"window))\b",
     ),
     _signal(
