@@ -1194,7 +1194,8 @@ SIGNALS: tuple[Signal, ...] = (
         "what_you_know",
         "secret_request",
         0.7,
-        rf"{_GIVE}\b.{{0,60}}\b(?:you have (?:seen|learned|received)|(?<!if )you (?:know|remember)|in your (?:memory|context|"
+        rf"{_GIVE}\b.{{0,60}}\b(?:you have (?:seen|learned|received)|(?<!if )you (?:know|remember)|in your (?:memory|"
+        rf"context|"
         rf"window))\b",
     ),
     _signal(
