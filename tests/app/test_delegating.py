@@ -457,7 +457,7 @@ def chosen(policy: Policy, tokens: int, language: str) -> str:
 
 @pytest.mark.requirement("S4:providers")
 async def test_with_nobody_to_ask_one_is_told_what_to_set(work: Path):
-    with pytest.raises(BadConfiguration, match="no model to ask") as caught:
+    with pytest.raises(BadConfiguration, match="no model is available") as caught:
         async with open_delegate(environment={}):
             pass
     assert "OPENAI_API_KEY" in caught.value.suggestion

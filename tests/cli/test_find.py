@@ -102,7 +102,7 @@ def test_whoever_finds_nothing_is_told_why(servers: Path, capsys: pytest.Capture
     assert captured.out == ""
     assert captured.err == snapshot("""\
 ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
-Nothing is near this; try other words, or a server's name. Servers: ullage, dead, hub.
+No tool matches this. Try other words, or a server's name. Servers: ullage, dead, hub.
 """)
 
 

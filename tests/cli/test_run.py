@@ -119,7 +119,7 @@ def test_an_answer_that_was_cut_off_is_said_to_be(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", " "], "there is nothing to ask"),
+        (["run", " "], "the prompt is empty"),
         (["run", "hi", "--max-output", "0"], "no answer of less than one token"),
         (["run", "hi", "--tier", "gold"], "no tier is called `gold`"),
         (["run", "hi", "--model", "gpt-9"], "no model of the policy is called `gpt-9`"),

@@ -67,9 +67,9 @@ def test_the_mark_of_a_missing_end_of_line_is_no_line():
         (patch("@@ -1,1 +1,1 @@\n-one\n+1\n", "z.txt", "z.txt"), "`z.txt` is none of the files"),
         (
             "diff --git a/a.txt b/a.txt\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n",
-            "is made anew, and is there already",
+            "is a new file in the patch, but already exists",
         ),
-        ("diff --git a/a.txt b/b.txt\nrename from a.txt\nrename to b.txt\n", "`b.txt` is made anew"),
+        ("diff --git a/a.txt b/b.txt\nrename from a.txt\nrename to b.txt\n", "`b.txt` is a new file"),
         (patch("@@ -1,1 +1,1 @@\n-one\n+1\n", new="../c.txt"), "`../c.txt` is outside"),
         ("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-one\n", "leaves lines of it"),
     ],

@@ -319,7 +319,7 @@ def _policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
     present = providers_on(settings, environment)
     if not present:
         raise BadConfiguration(
-            "there is no model to ask: no provider has a key, and no policy names another",
+            "no model is available: no provider has a key, and no policy names another model",
             suggestion=f"set {' or '.join(key_variables(settings))}, or write a policy: see docs/delegate.md",
         )
     return default_policy(present)

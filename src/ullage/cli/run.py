@@ -52,7 +52,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
 def prompt_of(word: str) -> str:
     prompt = read_piped() if word == "-" else word
     if not prompt.strip():
-        raise InvalidArguments("there is nothing to ask", suggestion='write a prompt: ullage run "Say hello"')
+        raise InvalidArguments("the prompt is empty", suggestion='write a prompt: ullage run "Say hello"')
     return prompt
 
 

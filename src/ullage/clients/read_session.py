@@ -163,7 +163,7 @@ def read_conversations(path: Path) -> list[Conversation]:
     if is_database(data):
         found = read_database(path)
         if not found:
-            raise UnreadableFile(f"`{path}` holds no session yet")
+            raise UnreadableFile(f"`{path}` contains no session yet")
         return found
     # Such a file only names the session; its messages are in the files beside it.
     stored = None

@@ -222,7 +222,7 @@ def apply_patches(files: Mapping[str, str], patches: list[FilePatch]) -> dict[st
         there = {path: text for path, text in {**files, **changed}.items() if text is not None}
         if patch.new is not None and patch.new != patch.old:
             if patch.new in there:
-                raise PatchFailed(f"`{patch.new}` is made anew, and is there already")
+                raise PatchFailed(f"`{patch.new}` is a new file in the patch, but already exists")
             if patch.new.startswith(("/", "~")) or ".." in patch.new.split("/"):
                 raise PatchFailed(f"`{patch.new}` is outside the project")
         if patch.old is None:

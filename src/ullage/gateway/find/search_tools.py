@@ -774,4 +774,4 @@ def _hint(view: View) -> str:
     servers = list(view.servers or dict.fromkeys(entry.server for entry in view.entries))
     rest = f" and {len(servers) - _SERVERS} more" if len(servers) > _SERVERS else ""
     named = f" Servers: {', '.join(servers[:_SERVERS])}{rest}." if servers else " No server is connected."
-    return f"Nothing is near this; try other words, or a server's name.{named}"
+    return f"No tool matches this. Try other words, or a server's name.{named}"

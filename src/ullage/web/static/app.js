@@ -25,7 +25,7 @@ async function get(path, parameters = {}) {
     return new Promise(() => {});
   }
   const said = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Failed([said.message, said.suggestion].filter(Boolean).join(": ") || "This did not work.");
+  if (!response.ok) throw new Failed([said.message, said.suggestion].filter(Boolean).join(": ") || "The request failed.");
   return said;
 }
 
@@ -86,7 +86,7 @@ async function show({ keep = false } = {}) {
     body = await view.load(get, argument, () => show({ keep: true }));
   } catch (error) {
     if (turn !== loading) return;
-    const text = error instanceof Failed ? visible(error.message) : "The gateway does not answer.";
+    const text = error instanceof Failed ? visible(error.message) : "The gateway does not respond.";
     body = [h("section", { class: "card empty" }, h("h2", {}, "This cannot be shown"), h("p", {}, text))];
   }
   if (turn !== loading) return;

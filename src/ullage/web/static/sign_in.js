@@ -14,7 +14,7 @@ async function signIn(code) {
       body: JSON.stringify({ code }),
     });
   } catch {
-    problem.textContent = "The gateway does not answer. Is it still running?";
+    problem.textContent = "The gateway does not respond. Is it still running?";
     return;
   }
   if (response.ok) {
@@ -22,7 +22,7 @@ async function signIn(code) {
     return;
   }
   const said = await response.json().catch(() => ({}));
-  problem.textContent = [said.message, said.suggestion].filter(Boolean).join(": ") || "That did not work.";
+  problem.textContent = [said.message, said.suggestion].filter(Boolean).join(": ") || "The sign-in failed.";
   input.select();
 }
 

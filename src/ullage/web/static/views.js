@@ -44,11 +44,11 @@ function seriesTable(caption, rows, format) {
 }
 
 const PARTS = [
-  ["definitions", "Definitions", "tool definitions that requests did not carry, less Ullage's own tools and replies"],
-  ["results", "Results", "what results weighed before their budget, less what was let through"],
-  ["history", "History", "what compactions took out"],
+  ["definitions", "Definitions", "tool definitions kept out of requests, minus Ullage's own tools and replies"],
+  ["results", "Results", "tokens of results before their budget, minus those passed on"],
+  ["history", "History", "tokens that compactions removed"],
   ["searches", "Searches", "replies of find_tool, a cost"],
-  ["readBack", "Read back", "parts of held results that were read later, a cost"],
+  ["readBack", "Read back", "parts of cut results that were read later, a cost"],
 ];
 
 async function overview(get) {
@@ -57,7 +57,7 @@ async function overview(get) {
   if (!spent.calls && !tools.requests && !saved.netTokens) {
     return empty("Nothing was recorded in this period",
       "Connect a client to this gateway, or let Ullage read the sessions of the programs on this machine. "
-      + "This page updates by itself.", "ullage install", "ullage usage");
+      + "This page updates automatically.", "ullage install", "ullage usage");
   }
   const stats = h("dl", { class: "stats" },
     stat("Saved, net", inTokens(saved.netTokens),
@@ -142,16 +142,16 @@ async function sessions(get, argument) {
 }
 
 const HOW = {
-  reported: "How found: input tokens that the provider reported for each call.",
-  counted: "How found: counted by Ullage before each call.",
+  reported: "Source: input tokens that the provider reported for each call.",
+  counted: "Source: counted by Ullage before each call.",
   "known part":
-    "How found: Ullage's own records of definitions and results. The client's prompt and messages are not known here.",
+    "Source: Ullage's own records of definitions and results. The client's prompt and messages are not known here.",
 };
 const MATCHES = {
-  "same session": "Savings are those that this session itself recorded.",
+  "same session": "Savings are those recorded for this session.",
   "client and time": "Savings are those of the gateway's sessions of the same client at the same time (inferred).",
   "several sessions at the same time":
-    "Without Ullage: unknown. Several sessions of this client ran at the same time, so savings cannot be told apart.",
+    "Without Ullage: unknown, because several sessions of this client ran at the same time.",
 };
 
 // The time of a session's first and last call.
@@ -182,7 +182,7 @@ async function session(get, key) {
       line.spent.calls ? `${plural(line.spent.calls, "model call")}` : "no model call was recorded"),
     stat("Compactions", count(compactions.length), compactions.length ? "marked below" : "none was found"));
   if (!points.length) {
-    return [back, h("section", { class: "card" }, head, stats, h("p", {}, "No call of this session is kept any more."))];
+    return [back, h("section", { class: "card" }, head, stats, h("p", {}, "The calls of this session are no longer stored."))];
   }
   const span = points.at(-1).time - points[0].time;
   const label = (time) => {
@@ -237,7 +237,7 @@ async function servers(get) {
   const found = await get("servers");
   const rows = found.servers.filter((row) => !row.isOwn);
   if (!rows.length) {
-    return empty("No server is behind this gateway", "Name servers in ullage.toml, or put Ullage in front of a program's own.",
+    return empty("No server is behind this gateway", "Add servers to ullage.toml, or install Ullage in front of a program's servers.",
       "ullage scan", "ullage install");
   }
   const own = found.servers.filter((row) => row.isOwn);
@@ -252,9 +252,9 @@ async function servers(get) {
       stat("Definitions", inTokens(whole), "in every request of a client without Ullage"),
       stat("Tools used", [count(listed - unused), h("small", {}, ` of ${count(listed)}`)], "in this period"),
       stat("Definitions of servers not used", [short(sum(rows.filter((row) => !row.line?.tools.uses), (row) => row.tokens)),
-        h("small", {}, " tokens")], "nothing of them was called"),
-      stat("Searches and calls", count(found.requests), "by all clients of yours")),
-    card("Definitions against use", "what each server's definitions weigh, and what was called of it",
+        h("small", {}, " tokens")], "none of their tools was called"),
+      stat("Searches and calls", count(found.requests), "by all your clients")),
+    card("Definitions against use", "tokens of each server's definitions, and calls of its tools",
       table("Servers", [
         { title: "Server", cell: (row) => [name(row.name), state(row.state)] },
         { title: "Definitions", number: true, cell: (row) => [tokens(row.tokens), share(row.tokens, peak, "plain")] },
@@ -264,7 +264,7 @@ async function servers(get) {
           cell: (row) => (row.tools === null ? "–" : `${count(row.tools - row.unused.length)} of ${count(row.tools)}`),
         },
         { title: "Errors", number: true, cell: (row) => count(row.line?.tools.errors ?? 0) },
-        { title: "Tokens a call", number: true,
+        { title: "Tokens per call", number: true,
           cell: (row) => (row.line?.tools.uses ? tokens(Math.round(row.line.tools.tokens / row.line.tools.uses)) : "–") },
         { title: "Never used", cell: (row) => unusedNames(row) },
       ], rows),
@@ -282,7 +282,7 @@ async function results(get) {
   const found = await get("results");
   if (!found.tools.length) {
     return empty("No tool was called in this period",
-      "Results appear here with what they weighed before their budget and after it.", "ullage find \"list orders\"");
+      "Results appear here with their tokens before and after their budget.", "ullage find \"list orders\"");
   }
   const { before, after, readBack } = found.total;
   const rows = [...found.tools].sort((a, b) => b.before - a.before);
@@ -344,7 +344,7 @@ async function models(get) {
       { title: "Errors", number: true, cell: (row) => (row.errors ? count(row.errors) : "–") },
     ], rows),
     untimed ? h("p", { class: "muted" },
-      "Latency is of calls with a known time, the latest 50,000 at most. Calls that were read from logs have none.") : null),
+      "Latency covers calls with a known duration, at most the latest 50,000. Calls that were read from logs have none.") : null),
   ];
 }
 
@@ -370,7 +370,7 @@ async function tools(get, _, again) {
   const note = asked ? (found.found > found.tools.length ? `the best ${found.tools.length}` : "best first") : found.all > found.tools.length ? `the first ${found.tools.length} are shown` : null;
   if (!found.tools.length) {
     return [form, asked
-      ? empty("Nothing matches", "Describe what the tool does rather than its name, in other words.")
+      ? empty("Nothing matches", "Describe what the tool should do, or try other words.")
       : empty("The catalogue is empty", "No server's tools are known yet.", "ullage doctor")];
   }
   const best = most(found.tools, (one) => one.why?.score);
@@ -392,7 +392,7 @@ const NAMED = {
 
 function reasons(one, best) {
   const { why } = one;
-  if (why === null || why === undefined) return h("p", { class: "muted" }, "It is of the server that was asked for.");
+  if (why === null || why === undefined) return h("p", { class: "muted" }, "A tool of the server that was named.");
   const parts = [["words", why.words], ["meaning", why.meaning], ["closer", why.closer], ["earlier use", why.use]]
     .filter(([, value]) => value);
   const terms = why.terms.filter((term) => term.score >= 0.005);
@@ -409,8 +409,8 @@ function reasons(one, best) {
 async function approvals(get) {
   const found = await get("approvals");
   if (!found.visible) {
-    return empty("Only the user who runs this gateway sees what waits for approval",
-      "Signed in with a bearer token, you see your own figures.");
+    return empty("Only the user who runs this gateway sees pending approvals",
+      "With a bearer token, you see your own figures.");
   }
   const waiting = Object.entries(found.definitions);
   if (!found.files.length && !waiting.length) {
@@ -453,7 +453,7 @@ async function health(get) {
       stat("Servers running", [count(running), h("small", {}, ` of ${count(found.servers.length)}`)],
         failing ? `${plural(failing, "server")} failing`
           : running < found.servers.length ? "others start at their first use" : "", failing ? "bad" : ""),
-      isOperator ? stat("Open calls", count(found.openCalls), "of all clients, at this moment") : null,
+      isOperator ? stat("Open calls", count(found.openCalls), "of all clients, now") : null,
       stat("Ullage", found.version, found.started ? ["since ", when(found.started)] : "")),
     found.servers.length
       ? card("Servers", null, table("Servers", [
@@ -469,7 +469,7 @@ async function health(get) {
           ...(isOperator ? [{ title: "Last error", cell: (row) => (row.error
             ? [h("bdi", {}, visible(row.error)), row.suggestion ? h("small", {}, visible(row.suggestion)) : null] : "–") }] : []),
         ], found.servers))
-      : empty("No server is configured", "Name servers in ullage.toml, or put Ullage in front of a program's own.", "ullage install"),
+      : empty("No server is configured", "Add servers to ullage.toml, or install Ullage in front of a program's servers.", "ullage install"),
     found.databases.length || found.folders.length
       ? card("Databases and folders", null, h("ul", { class: "names" },
           found.databases.map((one) => h("li", {}, "database ", name(one))),
@@ -481,11 +481,11 @@ async function health(get) {
 
 export const VIEWS = [
   { id: "overview", title: "Overview", about: "What was saved and what was spent.", load: overview, hasPeriod: true },
-  { id: "sessions", title: "Sessions", about: "How a session's window filled, and without Ullage.", load: sessions, hasPeriod: true },
-  { id: "servers", title: "Servers", about: "What definitions weigh against what is used.", load: servers, hasPeriod: true },
+  { id: "sessions", title: "Sessions", about: "How a session's window filled, with and without Ullage.", load: sessions, hasPeriod: true },
+  { id: "servers", title: "Servers", about: "Tokens of definitions, and how much of them is used.", load: servers, hasPeriod: true },
   { id: "results", title: "Results", about: "What tools returned, before and after their budget.", load: results, hasPeriod: true },
   { id: "models", title: "Models", about: "What models cost and how long they take.", load: models, hasPeriod: true },
-  { id: "tools", title: "Tools", about: "The catalogue, searched as a model searches it.", load: tools },
+  { id: "tools", title: "Tools", about: "The catalogue, with the search that a model uses.", load: tools },
   { id: "approvals", title: "Trust", about: "What waits for your approval, and the command for it.", load: approvals },
   { id: "health", title: "Health", about: "The servers and the store.", load: health },
 ];
