@@ -21,6 +21,7 @@ _DAY, _READ_EVERY = 86_400, 60
 _MODEL_KIND = 5
 """Place of model calls among `ullage.ledger.rows.KINDS`, which would take too long to import."""
 _PICO = 1e-12
+_LARGEST = 1e9
 
 
 def print_status_line(store: str | None = None, *, as_json: bool = False) -> None:
@@ -58,12 +59,15 @@ def _number(given: "dict[str, Any]", *path: str) -> float | None:
     value: Any = given
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    # What is not a number, or no figure of a session, is not shown.
+    is_figure = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST
+    return float(value) if is_figure else None
 
 
 def _session(given: "dict[str, Any]") -> str | None:
     session = given.get("session_id")
-    return session if isinstance(session, str) else None
+    # No store has a lone surrogate.
+    return session.encode("utf-8", "replace").decode("utf-8") if isinstance(session, str) else None
 
 
 def _window(given: "dict[str, Any]") -> float | None:
@@ -155,8 +159,12 @@ def _path(store: str | None) -> str | None:
     return None if "://" in url else url
 
 
+_UNKNOWN = "unknown://"
+
+
 def _configured() -> str:
-    """Return the store of the user's settings. The file is parsed only if it names one."""
+    """Return the store of the user's settings. The file is parsed only if it names one. Settings that cannot be read
+    name no store, and the rest of the line is shown."""
     import platformdirs
 
     config, data = platformdirs.user_config_path("ullage"), platformdirs.user_data_path("ullage")
@@ -165,12 +173,18 @@ def _configured() -> str:
         text = file.read_text("utf-8")
     except OSError:
         text = ""
+    except UnicodeDecodeError:
+        return _UNKNOWN
     if "store" in text:
         from pathlib import Path
 
         from ullage.config import Flags, load
+        from ullage.errors import UllageError
 
-        return load(Flags(), os.environ, Path.cwd()).settings.store
+        try:
+            return load(Flags(), os.environ, Path.cwd()).settings.store
+        except UllageError:
+            return _UNKNOWN
     return str(data / "ullage.db")
 
 

@@ -5,9 +5,11 @@ import io
 import json
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,15 +17,17 @@ from typing import Any
 
 import pytest
 
+from ullage import status_line
 from ullage.app.usage import five_hour_blocks, import_logs
 from ullage.cli import main
 from ullage.cli import usage as cli_usage
-from ullage.ledger import Entry, Group, Spent, usage_report
+from ullage.ledger import Entry, Group, ModelUse, Spent, usage_report
 from ullage.ledger.rows import KINDS, write_entries
-from ullage.models import shipped
+from ullage.models import Price, shipped
+from ullage.models import Usage as TokenUsage
 from ullage.status_line import _MODEL_KIND
 from ullage.store import Connection, Database
-from upstreams import settle_in
+from upstreams import scripted, settle_in, tool, users_file
 
 pytestmark = pytest.mark.requirement("U:usage")
 
@@ -342,6 +346,141 @@ def test_every_figure_of_usage_and_the_status_line_is_a_sum_of_the_raw_replies(
         assert shown["todaySavedTokens"] == 1000
 
 
+@pytest.mark.requirement("U:usage", "U:ledger")
+def test_file_that_was_replaced_by_a_longer_one_is_read_from_its_beginning(database: Database, home: Path):
+    write_lines(claude(home, "s1"), *(answer(n) for n in range(5)))
+    read_in(database, home)
+    write_lines(claude(home, "s1"), *(answer(n) for n in range(100, 104)), *(answer(n) for n in range(5)))
+    read_in(database, home)
+    write_lines(claude(home, "s1"), *(answer(n, output=10_000) for n in range(200, 240)))
+    read_in(database, home)
+    spent = usage_report(database, by="model").total.spent
+    assert (spent.calls, spent.output) == (49, 9 * 200 + 40 * 10_000)
+
+
+@pytest.mark.requirement("U:usage", "U:ledger")
+@pytest.mark.parametrize("is_at_once", [True, False])
+def test_call_is_of_the_time_and_session_at_which_it_was_first_made(
+    database: Database, home: Path, *, is_at_once: bool
+):
+    """A fork copies its parent's lines under new times, and is read first here."""
+    folder = home / ".codex" / "sessions"
+    fork = codex_session("fork", START + timedelta(days=9), (100, 300, 350), forked_from_id="parent")
+    parent = codex_session("parent", START, (100, 300))
+    write_lines(folder / "a-fork.jsonl", *fork)
+    if not is_at_once:
+        read_in(database, home)
+    write_lines(folder / "b-parent.jsonl", *parent)
+    read_in(database, home)
+    days = {line.key: (line.spent.calls, line.spent.input) for line in usage_report(database, by="day").lines}
+    assert days == {"2026-11-02": (2, 300), "2026-11-11": (1, 50)}
+    sessions = {line.key: line.spent.calls for line in usage_report(database, by="session").lines if line.spent.calls}
+    assert sessions == {"parent": 2, "fork": 1}
+    assert read_in(database, home) == 0
+    assert usage_report(database, by="day", recount=True) == usage_report(database, by="day")
+
+
+def codex_session(name: str, start: datetime, totals: tuple[int, ...], **about: object) -> list[object]:
+    """Return the lines of a session with these running totals of its input."""
+    at, last = start.isoformat(), 0
+    lines: list[object] = [
+        {"timestamp": at, "type": "session_meta", "payload": {"id": name, **about}},
+        {"timestamp": at, "type": "turn_context", "payload": {"model": "gpt-5"}},
+    ]
+    for total in totals:
+        info = {"total_token_usage": {"input_tokens": total}, "last_token_usage": {"input_tokens": total - last}}
+        lines.append({"timestamp": at, "type": "event_msg", "payload": {"type": "token_count", "info": info}})
+        last = total
+    return lines
+
+
+@pytest.mark.requirement("U:usage")
+def test_session_that_opencode_imported_later_is_read_with_its_old_times(database: Database, home: Path):
+    path = home / "data" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True)
+
+    def put(identity: str, at: datetime) -> None:
+        milliseconds = at.timestamp() * 1000
+        tokens = {"input": 10, "output": 1, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+        data = {"role": "assistant", "tokens": tokens, "time": {"created": milliseconds}, "modelID": "gpt-5"}
+        with sqlite3.connect(path) as opened:
+            opened.execute(
+                "CREATE TABLE IF NOT EXISTS message (id TEXT PRIMARY KEY, session_id, data, time_created INTEGER)"
+            )
+            opened.execute("INSERT INTO message VALUES (?, 's', ?, ?)", (identity, json.dumps(data), milliseconds))
+
+    environment = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
+    put("new", START)
+    import_logs(database, environment, shipped(), principal="ada")
+    put("imported", START - timedelta(days=40))
+    import_logs(database, environment, shipped(), principal="ada")
+    assert usage_report(database, by="model").total.spent.calls == 2
+
+
+@pytest.mark.requirement("U:usage", "U:ledger")
+@pytest.mark.parametrize("by", ["client", "day", "session"])
+def test_what_the_gateway_saved_is_priced_by_the_models_in_the_logs_of_the_same_program(
+    database: Database, home: Path, by: Group
+):
+    write_lines(claude(home, "s1"), answer(1))
+    read_in(database, home)
+    other = Entry(
+        time=START, kind="model", principal="ada", session="d", client="codex", model="gpt-5", tokens=10_000_000,
+        use=ModelUse(usage=TokenUsage(input=10_000_000, output=1), dollars=Decimal(1)),
+    )  # fmt: skip
+    # `ullage install claude` and `ullage install gemini` name the profiles so.
+    saved = Entry(
+        time=START, kind="definitions", principal="ada", session="g", client="claude", tokens=1, saved_tokens=1_000_000
+    )
+    database.write(lambda connection: write_entries(connection, [other, saved, replace(saved, client="gemini")]))
+    prices = {OPUS: Decimal("0.0000005"), "gpt-5": Decimal("0.0000001")}
+
+    def price(name: str) -> Price:
+        return Price(
+            currency="USD", input=Decimal(1), output=Decimal(1), cache_read=prices[name], source="", date="2026-11-01"
+        )
+
+    report = usage_report(database, by=by, prices=price)
+    assert report.total.saved.dollars == Decimal("0.5") + Decimal("0.1")
+    if by == "client":
+        assert [one.key for one in report.lines] == ["claude-code", "codex", "gemini-cli"]
+        assert (report.lines[0].spent.calls, report.lines[0].saved.dollars) == (1, Decimal("0.5"))
+
+
+@pytest.mark.requirement("U:usage")
+@pytest.mark.parametrize(
+    ("program", "command"), [("claude", "ullage install claude"), ("gemini", "ullage install gemini")]
+)
+def test_definitions_that_a_program_carries_are_a_change_worth_making(
+    program: str, command: str, home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    now = datetime.now(UTC).isoformat()
+    if program == "claude":
+        write_lines(claude(home, "s1"), *(answer(n, timestamp=now) for n in range(30)))
+        settings, price = home / ".claude.json", Decimal("0.0000005")
+    else:
+        tokens = {"input": 100, "output": 10, "cached": 0, "thoughts": 0, "tool": 0, "total": 110}
+        messages = [
+            {"id": f"m{n}", "type": "gemini", "timestamp": now, "model": "gemini-2.5-pro", "tokens": tokens}
+            for n in range(30)
+        ]
+        path = home / ".gemini" / "tmp" / "x" / "chats" / "session-1.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"sessionId": "g", "messages": messages}))
+        settings, price = home / ".gemini" / "settings.json", Decimal("0.000000125")
+    server = scripted(tool("echo", "Says a text again. " * 2000))
+    settings.write_text(json.dumps({"mcpServers": {"fs": server}}))
+    store = f"sqlite:///{tmp_path}/kept.db"
+    assert main(["tools", "--store", store, "--json"]) == 0
+    capsys.readouterr()
+    assert main(["usage", "--json", "--store", store]) == 0
+    (advice,) = [one for one in json.loads(capsys.readouterr().out)["advice"] if one["command"] == command]
+    with sqlite3.connect(f"{tmp_path}/kept.db") as opened:
+        (weight,) = opened.execute("SELECT SUM(token_count) FROM ullage_tools").fetchone()
+    assert advice["tokens"] == 30 * weight
+    assert advice["dollars"] == pytest.approx(float(30 * weight * price))
+
+
 def test_words_of_others_are_no_formula_in_csv_and_no_escape_on_a_terminal(
     home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
@@ -551,6 +690,35 @@ def test_broken_files_of_cline_are_no_calls_and_no_failure(database: Database, h
 
 
 STATUS_FLAGS = ([], ["--json"], ["--store", "STORE"], ["--store=STORE", "--json"])
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ('{"context_window": {"used_percentage": NaN}, "cost": {"total_cost_usd": 1.5}}', "$1.50 session"),
+        ('{"context_window": {"used_percentage": 41}, "cost": {"total_cost_usd": -Infinity}}', "41% of the window"),
+        ('{"context_window": {"used_percentage": 41}, "cost": {"total_cost_usd": 1e308}}', "41% of the window"),
+        ('{"cost": {"total_cost_usd": 1%s}, "model": {"display_name": "Opus"}}' % ("0" * 400), "Opus"),
+        ('{"session_id": "\\ud800", "model": {"display_name": "Opus"}}', "Opus"),
+    ],
+)
+def test_status_line_shows_what_it_can_whatever_it_is_given(
+    given: str, shown: str, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(status_line, "_read_logs_aside", lambda _: None)
+    users_file(home.parent).parent.mkdir(parents=True, exist_ok=True)
+    for settings in ("", "[store\n", "[store]\nurl = 3\n", "[store]\nurl = '\udcff'\n"):
+        users_file(home.parent).write_bytes(settings.encode("utf-8", "surrogateescape"))
+        reader, writer = os.pipe()
+        os.write(writer, given.encode())
+        os.close(writer)
+        with os.fdopen(reader) as stream:
+            monkeypatch.setattr(sys, "stdin", stream)
+            status_line.print_status_line()
+        (line,) = capsys.readouterr().out.splitlines()
+        assert line.split(" · ")[0] == shown
+        assert "nan" not in line
+        assert len(line) < 200
 
 
 @pytest.mark.parametrize("flags", STATUS_FLAGS, ids=" ".join)

@@ -6,13 +6,15 @@ the program's group again. `find_doubled` finds servers that a program still lis
 nothing; the last functions find the user's files and apply a plan for `install`, `uninstall` and `scan`.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, cast
 
 from ullage import __version__
@@ -29,6 +31,7 @@ from ullage.clients.configs import (
     Remove,
     ServerEntry,
     UndoFolder,
+    apply_rules,
     current_surroundings,
     find_program,
     parse_config,
@@ -116,6 +119,8 @@ class InstallPlan:
     file_edits: Mapping[str, tuple[Edit, ...]] = field(default_factory=dict[str, tuple[Edit, ...]], repr=False)
     """Edits of the program's files, by path."""
     formats: Mapping[str, ConfigFile] = field(default_factory=dict[str, ConfigFile])
+    shut_out: str | None = None
+    """Why the program would not start Ullage, or not show its tools."""
 
     def added_to_own(self) -> tuple[KeyPath, ...]:
         """The tables that are added to the user's file."""
@@ -132,6 +137,7 @@ def plan_install(  # noqa: PLR0913 - the last three select what is moved
     is_approved: Callable[[str], bool] = lambda path: False,
     behind: Iterable[str] = (),
     needs_sign_in: Iterable[str] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> InstallPlan:
     """Plan how to put Ullage in front of a program's servers.
 
@@ -147,6 +153,7 @@ def plan_install(  # noqa: PLR0913 - the last three select what is moved
         is_approved: whether the user has approved a project's file as it is. Servers of other project files stay.
         behind: names of the servers that are already behind Ullage for this program. They stay there.
         needs_sign_in: the program's names of servers that were found to require a sign-in.
+        environment: the variables that are set.
     """
     program = config.program
     there = [one for one in config.files if one.scope == "user" and one.tables]
@@ -190,12 +197,13 @@ def plan_install(  # noqa: PLR0913 - the last three select what is moved
     for one in moved:
         file_edits.setdefault(one.entry.file, []).append(Remove(one.entry.path))
     unasked = _unasked_tools(present, moved)
-    file_edits.setdefault(file.path, []).append(
-        Put(entry_path, program.make_entry(command[0], tuple(command[1:]), unasked))
-    )
-    allowed = _allowed_tools(config, entry_path[-1], unasked)
-    if allowed is not None:
-        file_edits.setdefault(allowed[0].path, []).append(allowed[1])
+    own_entry = _own_entry(program, present, command, unasked)
+    names = _needed_variables([_table(servers.get(name)) for name in dict.fromkeys((*known, *group))], environment)
+    _give_variables(own_entry, program, names, environment)
+    file_edits.setdefault(file.path, []).append(Put(entry_path, own_entry))
+    admitting, shut_out = _admit(config, file, entry_path, command)
+    for path, edit in (*_allowed_tools(config, entry_path[-1], unasked), *admitting):
+        file_edits.setdefault(path, []).append(edit)
     return InstallPlan(
         program=program,
         file=file,
@@ -205,7 +213,104 @@ def plan_install(  # noqa: PLR0913 - the last three select what is moved
         own_edits=tuple(own_edits),
         file_edits={path: tuple(edits) for path, edits in file_edits.items()},
         formats={one.path: one for one in (*config.candidates, *config.files, file)},
+        shut_out=shut_out,
     )
+
+
+_OWN_FOLDERS = (("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"), ("XDG_STATE_HOME", ".local/state"))
+"""Variables that move Ullage's own files, and the folder below the home folder without them."""
+_NETWORK = (
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+)  # fmt: skip
+"""Variables that servers and Ullage need to reach a network, where they are set."""
+_REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(:-[^}]*)?\}", re.ASCII)
+
+
+def _own_entry(
+    program: Program, present: ServerEntry | None, command: Sequence[str], unasked: tuple[str, ...]
+) -> dict[str, object]:
+    """Return Ullage's entry. What the user added to the present one stays."""
+    table = program.make_entry(command[0], tuple(command[1:]), unasked)
+    given = program.make_entry(command[0], tuple(command[1:]), (*UNASKED_TOOLS, *CALLING_TOOLS))
+    flags = (program.keys.disabled, program.keys.enabled, program.keys.environment)
+    before = {} if present is None else _table(present.raw)
+    table |= {key: value for key, value in before.items() if key not in given and key not in flags}
+    set_there = _table(before.get(program.keys.environment))
+    return {**table, program.keys.environment: dict(set_there)} if set_there else table
+
+
+def _needed_variables(tables: Iterable[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that these servers name, and those for the network that are set."""
+    found = dict[str, None]()
+    for table in tables:
+        listed = table.get("inherit_env")
+        for name in cast("list[object]", listed) if isinstance(listed, list) else []:
+            found |= {name: None} if isinstance(name, str) and "*" not in name else {}
+        for match in _REFERENCE.finditer(json.dumps(table)):
+            # A default serves where the variable is not set, but not where it is set to nothing.
+            found |= {match[1]: None} if match[2] is None or match[1] in environment else {}
+    return (*found, *(name for name in _NETWORK if name in environment and name not in found))
+
+
+def _give_variables(
+    table: dict[str, object], program: Program, names: Sequence[str], environment: Mapping[str, str]
+) -> None:
+    """Add to Ullage's entry what its own start and its servers need of the environment, as far as the program may
+    withhold it."""
+    key = program.keys.environment
+    home = environment.get("HOME", "")
+    folders = {
+        name: value
+        for name, usual in _OWN_FOLDERS
+        if (value := environment.get(name, "")) and value != f"{home}/{usual}" and not re.search(r"[${}]", value)
+    }
+    for part, given in {key: folders, **program.pass_on(names)}.items():
+        there = table.get(part)
+        if isinstance(given, dict) and (given or folders):
+            table[part] = {**cast("dict[str, object]", given), **_table(there), **folders}
+        elif isinstance(given, list) and given:
+            listed = cast("list[object]", there) if isinstance(there, list) else []
+            table[part] = [*listed, *(one for one in cast("list[object]", given) if one not in listed)]
+
+
+def _admit(
+    config: ClientConfig, file: ConfigFile, path: KeyPath, command: Sequence[str]
+) -> tuple[list[tuple[str, Put]], str | None]:
+    """Return the edits that add Ullage to the user's own lists of the only servers, and why the program would still not
+    start it or not show its tools."""
+    program, name = config.program, path[-1]
+    edits = list[tuple[str, Put]]()
+    rules = list(config.rules)
+    for one in config.files:
+        for place in program.allowed_servers:
+            listed = value_at(config.documents.get(one.path), place)
+            if not isinstance(listed, list) or name in cast("list[object]", listed):
+                continue
+            if one.scope != "user":
+                return [], f"`{'.'.join(place)}` in `{one.path}` leaves it out"
+            edits.append((one.path, Put(place, [*cast("list[object]", listed), name])))
+    if edits:
+        rules = [replace(one, on=None) for one in rules]
+    entry = ServerEntry(
+        name=name,
+        program=program.name,
+        file=file.path,
+        path=path,
+        scope="user",
+        command=command[0],
+        arguments=tuple(command[1:]),
+    )
+    entry = apply_rules(entry, rules, program.prefixes(name), program.wholes(name))
+    if entry.disabled:
+        return [], "a list of servers that it may start leaves Ullage out, or one that it may not start names it"
+    hidden = [tool for tool in UNASKED_TOOLS + CALLING_TOOLS[:1] if _is_hidden(tool, entry.rules)]
+    return edits, f"its rules leave out Ullage's tools ({', '.join(hidden)})" if hidden else None
+
+
+def _is_hidden(tool: str, rules: ToolRules) -> bool:
+    is_denied = any(fnmatchcase(tool, one) for one in rules.deny)
+    return is_denied or (rules.only is not None and not any(fnmatchcase(tool, one) for one in rules.only))
 
 
 def _unasked_tools(present: ServerEntry | None, moved: Sequence[Moved]) -> tuple[str, ...]:
@@ -221,21 +326,21 @@ def _unasked_tools(present: ServerEntry | None, moved: Sequence[Moved]) -> tuple
     return (*UNASKED_TOOLS, *CALLING_TOOLS) if is_free else UNASKED_TOOLS
 
 
-def _allowed_tools(config: ClientConfig, server: str, unasked: Sequence[str]) -> tuple[ConfigFile, Put] | None:
-    """Return the edit of a program's own list of tools that run without asking.
+def _allowed_tools(config: ClientConfig, server: str, unasked: Sequence[str]) -> list[tuple[str, Put]]:
+    """Return the edit of a program's own list of tools that run without asking, with the path of its file.
 
-    None if the program stores this in its server entries, or if the list already has the tools or cannot be read.
+    Empty if the program stores this in its server entries, or if the list already has the tools or cannot be read.
     """
     path = config.program.allowed_tools
     file = next((one for one in config.candidates if one.scope == "user" and not one.tables), None)
     if path is None or file is None or any(one.file == file.path for one in config.problems):
-        return None
+        return []
     listed = value_at(config.documents.get(file.path), path)
     if listed is not None and not isinstance(listed, list):
-        return None
+        return []
     known = cast("list[object]", listed or [])
     added = [f"mcp__{server}__{tool}" for tool in unasked if f"mcp__{server}__{tool}" not in known]
-    return (file, Put(path, [*known, *added])) if added else None
+    return [(file.path, Put(path, [*known, *added]))] if added else []
 
 
 def plan_uninstall(program: str, own: Mapping[str, object], added: Iterable[KeyPath]) -> tuple[Edit, ...]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ullage.clients.call_logs import LogFile, LoggedCall, State, find_logs, find_roots, read_calls
 from ullage.config import Flags, load
-from ullage.ledger import Group, Line, Report, Spent, read_entries, usage_report, used_tools
+from ullage.ledger import Group, Line, Report, Spent, program_name, read_entries, usage_report, used_tools
 from ullage.ledger.rows import CallRow, Party, Subject, add_calls, call_key, picodollars_of
 from ullage.models import ModelTable, Price, cost_of, price_of
 from ullage.models import Usage as TokenUsage
@@ -191,9 +191,11 @@ class _Importing:
     _files: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
 
     def read(self, file: LogFile, state: State) -> None:
-        last: list[float] = state.get("last") or []
-        before: str | None = state.get("before")
+        last: list[float] | None = None
+        before: str | None = None
         for call in read_calls(file, state, self.roots):
+            if last is None:  # the state of a file that was rewritten is cleared before its first call
+                last, before = state.get("last") or [], state.get("before")
             counted = call.input, call.output, call.cache_read, call.cache_write
             project, model = _storable(call.project), _storable(call.model)
             row = CallRow(
@@ -430,7 +432,7 @@ def _advise_install(usage: Usage, span: Span) -> list[Advice]:
     calls = {line.key: line for line in _by(usage, "client", span).lines}
     advice: list[Advice] = []
     for config in read_clients(current_surroundings()):
-        line = calls.get(config.program.name)
+        line = calls.get(program_name(config.program.name) or "")
         servers = config.active_servers
         if line is None or not line.spent.calls or any(is_ullage(one) for one in servers):
             continue

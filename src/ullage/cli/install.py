@@ -8,7 +8,8 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
 
@@ -85,6 +86,71 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     places = Places.of_user()
+    planned = _plan(arguments, places, ())
+    config = planned.config
+    _refuse_useless(config, planned.plan)
+    scan, sign_ins = None, list[str]()
+    if not arguments.no_start:
+        scan = next(iter(scan_clients(plan_for(config.program.name), _START_WAIT)), None)
+    if scan is not None:
+        sign_ins = _signing_in(scan)
+        planned = replace(planned, plan=planned.plan_with(sign_ins))
+    tokens = None if scan is None else _tokens_json(scan)
+    is_done = _is_already_done(config, planned.plan, planned.own)
+    if not arguments.json:
+        _print_plan(config, planned.plan, places, scan, is_done=is_done)
+    if arguments.dry_run or is_done:
+        report: dict[str, Json] = {**_plan_json(planned.plan), "tokens": tokens}
+        _print_unchanged(planned.plan, report, is_done=is_done, as_json=arguments.json)
+        return 0
+    if not (arguments.yes or _is_agreed()):
+        return 1
+    now, changes = _carry_out_in_turn(arguments, places, planned, sign_ins)
+    if scan is not None:
+        _warm_start_cache(now)
+    report = {**_plan_json(now), "tokens": tokens, "is_listed": _is_listed(now)}
+    for change in changes[1:]:
+        undo_folder(places).adopt_rewrite(change)
+    if arguments.json:
+        emit_json(report)
+    else:
+        _print_result(now, report)
+    return 0
+
+
+def _carry_out_in_turn(
+    arguments: argparse.Namespace, places: Places, agreed: "_Planned", sign_ins: Iterable[str]
+) -> tuple[InstallPlan, list[ChangeRecord]]:
+    """Plan again on the files as the last installation has left them, and carry it out.
+
+    Raises:
+        Unavailable: Servers would be moved that the plan before did not name, or nothing could be written.
+    """
+    with changing_files(), undo_folder(places).hold_turn():
+        now = _plan(arguments, places, sign_ins)
+        known = [one.entry for one in agreed.plan.moved]
+        if any(one.entry not in known for one in now.plan.moved):
+            title = now.config.program.title
+            raise FileChanged(f"the servers of {title} were changed by another program meanwhile")
+        return now.plan, _carry_out(now.plan, places, now.content, now.config)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan, with the files as they were read for it."""
+
+    config: ClientConfig
+    content: bytes | None = field(repr=False)
+    """The user's own file."""
+    own: Mapping[str, object] = field(repr=False)
+    """The same, parsed."""
+    plan_with: Callable[[Iterable[str]], InstallPlan] = field(repr=False)
+    """Plans anew where these servers were found to require a sign-in."""
+    plan: InstallPlan
+
+
+def _plan(arguments: argparse.Namespace, places: Places, sign_ins: Iterable[str]) -> _Planned:
+    """Read the files as they are now, and plan what to change."""
     config = chosen_client(arguments.client)
     content, document = own_settings(places)
     behind = servers_behind(config, places, os.environ, Path.cwd())
@@ -100,35 +166,10 @@ def run(arguments: argparse.Namespace) -> int:
             is_approved=lambda path: is_file_approved(path, places),
             behind=[server.name for server in behind or ()],
             needs_sign_in=sign_ins,
+            environment=os.environ,
         )
 
-    plan = plan_with(())
-    _refuse_unread_rules(config)
-    scan = None
-    if not arguments.no_start:
-        scan = next(iter(scan_clients(plan_for(config.program.name), _START_WAIT)), None)
-        plan = plan if scan is None else plan_with(_signing_in(scan))
-    report: dict[str, Json] = {**_plan_json(plan), "tokens": None if scan is None else _tokens_json(scan)}
-    is_done = _is_already_done(config, plan, document)
-    if not arguments.json:
-        _print_plan(config, plan, places, scan, is_done=is_done)
-    if arguments.dry_run or is_done:
-        _print_unchanged(plan, report, is_done=is_done, as_json=arguments.json)
-        return 0
-    if not (arguments.yes or _is_agreed()):
-        return 1
-    with changing_files():
-        changes = _carry_out(plan, places, content, config)
-    if scan is not None:
-        _warm_start_cache(plan)
-    report["is_listed"] = _is_listed(plan)
-    for change in changes[1:]:
-        undo_folder(places).adopt_rewrite(change)
-    if arguments.json:
-        emit_json(report)
-    else:
-        _print_result(plan, report)
-    return 0
+    return _Planned(config, content, document, plan_with, plan_with(sign_ins))
 
 
 def _print_unchanged(plan: InstallPlan, report: dict[str, Json], *, is_done: bool, as_json: bool) -> None:
@@ -176,8 +217,14 @@ def _kept_flags(config: ClientConfig) -> tuple[str, ...]:
     return flags.words()
 
 
-def _refuse_unread_rules(config: ClientConfig) -> None:
-    """Refuse if a file of rules cannot be read, because its restrictions would be lost."""
+def _refuse_useless(config: ClientConfig, plan: InstallPlan) -> None:
+    """Refuse if a file of rules cannot be read, because its restrictions would be lost, or if the program's rules leave
+    Ullage out, because its servers would be."""
+    if plan.shut_out is not None:
+        raise InvalidArguments(
+            f"{config.program.title} would not let Ullage serve: {plan.shut_out}",
+            suggestion="nothing was changed; admit `ullage` there first",
+        )
     for problem in config.problems:
         if Path(problem.file).parent.name == "policies":
             raise InvalidArguments(

@@ -24,7 +24,7 @@ from ullage.clients.configs import (
     value_at,
 )
 from ullage.config import Places
-from ullage.errors import UnknownResource
+from ullage.errors import BadConfiguration, UnknownResource
 from ullage.tool import Json
 
 from ..app.install_plan import changing_files, program_of, undo_folder
@@ -46,6 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
     program, places = program_of(arguments.client), Places.of_user()
     undo = undo_folder(places)
     records = undo.records(program.name)
+    for path in undo.unreadable(program.name):
+        raise BadConfiguration(
+            f"`{path}` cannot be read, and it says what was changed for {program.title}",
+            suggestion=f"nothing was changed; put the servers back by hand: they are in `{places.user_file}`",
+        )
     if not records:
         raise UnknownResource(
             f"Ullage is not installed in {program.title}",
@@ -91,22 +96,35 @@ def _clean_own_file(record: ChangeRecord, undo: UndoFolder) -> None:
 
 def _try_to_clean(record: ChangeRecord, undo: UndoFolder) -> None:
     current = read_bytes(record.file)
-    if current is not None:
-        # A server that stays for another program is handed over to it, and is removed when that one is uninstalled.
-        if current == record.after:
-            content = record.before
-        else:
-            own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
-            others = [one for one in undo.records() if one.file == record.file and one.program != record.program]
-            for path in (one for one in record.added if one[0] == "servers"):
-                members = {one.program: value_at(own, ("groups", one.program, "servers")) for one in others}
-                heir = next((one for one in others if path[1] in read_names(members[one.program])), None)
-                if heir is not None:
-                    undo.hand_over((path,), heir)
-            content = edit_content(current, "toml", plan_uninstall(record.program, own, record.added))
-            content = content if content.strip() else None
-        if content is None:
-            remove_file(record.file, current)
-        else:
-            replace_file(record.file, current, content)
-    undo.forget(record)
+    # The records say which programs use a server, and another removal may have handed some over to this one.
+    with undo.hold_turn():
+        record = next((one for one in undo.records(record.program) if one.file == record.file), record)
+        if current is not None:
+            content = record.before if current == record.after else _without_program(record, current, undo)
+            if content is None:
+                remove_file(record.file, current)
+            else:
+                replace_file(record.file, current, content)
+        undo.forget(record)
+
+
+def _without_program(record: ChangeRecord, current: bytes, undo: UndoFolder) -> bytes | None:
+    """Return the user's file without what only this program used; None if nothing else is left.
+
+    A server that stays for another program is handed over to it, and is removed when that one is uninstalled.
+    """
+    try:
+        own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
+    except ValueError as error:
+        raise BadConfiguration(
+            f"Ullage was removed, but `{record.file}`, which still has the servers, {error}",
+            suggestion=f"mend the file, then run `ullage uninstall {record.program}` again",
+        ) from error
+    others = [one for one in undo.records() if one.file == record.file and one.program != record.program]
+    for path in (one for one in record.added if one[0] == "servers"):
+        members = {one.program: value_at(own, ("groups", one.program, "servers")) for one in others}
+        heir = next((one for one in others if path[1] in read_names(members[one.program])), None)
+        if heir is not None:
+            undo.hand_over((path,), heir)
+    content = edit_content(current, "toml", plan_uninstall(record.program, own, record.added))
+    return content if content.strip() else None

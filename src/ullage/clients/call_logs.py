@@ -13,6 +13,7 @@ A call that is logged in several places gets the same key in each:
 Answers created by a program itself (`<synthetic>`), lines that are not JSON and lines without usage are skipped.
 """
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -23,7 +24,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ullage.messages import table_at, tables_at, text_at, tokens_at
 from ullage.tool import Json, JsonObject
@@ -151,9 +152,32 @@ def read_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator[L
     elif file.program == "cline":
         yield from _cline_calls(file) if file.path.endswith(".messages.json") else _cline_task_calls(file, state)
     else:
-        if state.get("offset", 0) > file.size:  # the file was rewritten
+        if not _is_continued(file, state):
             state.clear()
         yield from _LINES[file.program](file, state, roots)
+
+
+_TAIL = 64
+"""Bytes before the place where a reading stopped that are compared at the next one."""
+
+
+def _is_continued(file: LogFile, state: State) -> bool:
+    """Return whether the file still begins with what was read before, and was not rewritten or replaced."""
+    offset: int = state.get("offset", 0)
+    if offset > file.size:
+        return False
+    if not offset or "tail" not in state:
+        return True
+    try:
+        with Path(file.path).open("rb") as stream:
+            return _tail_before(stream, offset) == state["tail"]
+    except OSError:
+        return True
+
+
+def _tail_before(stream: BinaryIO, offset: int) -> str:
+    stream.seek(max(0, offset - _TAIL))
+    return hashlib.blake2b(stream.read(min(offset, _TAIL)), digest_size=8).hexdigest()
 
 
 def _new_lines(file: LogFile, state: State, *marks: bytes) -> Iterator[JsonObject]:
@@ -174,9 +198,9 @@ def _new_lines(file: LogFile, state: State, *marks: bytes) -> Iterator[JsonObjec
                         continue
                     if isinstance(record, dict):
                         yield record
+            state |= {"offset": offset, "tail": _tail_before(stream, offset)}
     except OSError:
         return
-    state["offset"] = offset
 
 
 def _is_whole(line: bytes) -> bool:
@@ -402,17 +426,21 @@ def _opencode_calls(file: LogFile, state: State) -> Iterator[LoggedCall]:
             for record in _values(Path(file.path).read_text("utf-8", "replace")):
                 yield from _opencode_call(record, text_at(record, "id"), text_at(record, "sessionID"))
         return
-    since, latest = state.get("since", 0), state.get("since", 0)
-    query = "SELECT id, session_id, data, time_created FROM message WHERE time_created >= ? ORDER BY time_created"
+    since, latest, row = state.get("since", 0), state.get("since", 0), state.get("row", 0)
+    # An imported session is new with old times.
+    query = (
+        "SELECT id, session_id, data, time_created, rowid FROM message WHERE time_created >= ? OR rowid > ? "
+        "ORDER BY time_created"
+    )
     try:
         with closing(sqlite3.connect(f"{Path(file.path).as_uri()}?mode=ro", uri=True)) as database:
-            for identity, session, data, created in database.execute(query, (since - _SETTLED,)):
-                latest = max(latest, created)
+            for identity, session, data, created, number in database.execute(query, (since - _SETTLED, row)):
+                latest, row = max(latest, created), max(row, number)
                 for record in _values(data):
                     yield from _opencode_call(record, identity, session)
     except sqlite3.Error:
         return
-    state["since"] = latest
+    state |= {"since": latest, "row": row}
 
 
 _SETTLED = 24 * 3600 * 1000

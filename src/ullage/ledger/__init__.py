@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         read_entries,
         totals,
     )
-    from .report import GROUPS, Group, Line, Prices, Report, Saved, Spent, usage_report, used_tools
+    from .report import GROUPS, Group, Line, Prices, Report, Saved, Spent, program_name, usage_report, used_tools
     from .rows import Entry, Kind, ModelUse
 else:
     __getattr__ = import_on_use(
@@ -51,6 +51,7 @@ else:
             "Unrecorded": "ledger",
             "latencies": "ledger",
             "ledger_revision": "ledger",
+            "program_name": "report",
             "read_entries": "ledger",
             "totals": "ledger",
             "usage_report": "report",
@@ -82,6 +83,7 @@ __all__ = [
     "latencies",
     "ledger_revision",
     "log_audit",
+    "program_name",
     "read_audit",
     "read_entries",
     "store_audit",

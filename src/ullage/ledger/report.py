@@ -35,12 +35,33 @@ from ullage.tool import Json
 
 from .rows import DAY, ENTRIES_PRUNED, HOUR, KINDS, MEASURES, mark_of
 
-__all__ = ["GROUPS", "Group", "Line", "Prices", "Report", "Saved", "Spent", "usage_report", "used_tools"]
+__all__ = [
+    "GROUPS",
+    "Group",
+    "Line",
+    "Prices",
+    "Report",
+    "Saved",
+    "Spent",
+    "program_name",
+    "usage_report",
+    "used_tools",
+]
 
 Group = Literal["day", "week", "month", "session", "client", "project", "server", "tool", "model"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 Prices = Callable[[str], Price | None]
 """The price of a model by its name; None where it is unknown."""
+
+_LOGGED_AS: Mapping[str | None, str] = {"claude": "claude-code", "gemini": "gemini-cli", "qwen-code": "qwen"}
+"""Clients by the names of the profiles that `ullage install` creates, and the names of the same programs' logs."""
+
+
+def program_name(client: str | None) -> str | None:
+    """Return the one name under which reports show a client: what the gateway records for Claude Code is of the client
+    `claude`, and the calls in its logs are of `claude-code`."""
+    return _LOGGED_AS.get(client, client)
+
 
 _PICO = Decimal("1e-12")
 _COLUMNS: Mapping[Group, str] = {
@@ -360,7 +381,8 @@ def _grouped(connection: Connection, asked: _Asked, source: str, span: tuple[flo
         figures, groups = f"MIN(g.first), MAX(g.last), {sums}", " GROUP BY 1, 2, 3, 4, 5, 6"
     query = f"SELECT g.bucket, {key}, {figures} FROM ({inner}) g {joins}{who}{groups}"
     for bucket, name, kind, model, client, project, first, last, *measures in connection.execute(query, values):
-        yield _Sum(bucket, name, kind, model, client, project, first, last, measures)
+        key = program_name(name) if asked.by == "client" else name
+        yield _Sum(bucket, key, kind, model, program_name(client), project, first, last, measures)
 
 
 def _sums_source(asked: _Asked, offset: int) -> str:
@@ -706,8 +728,8 @@ def _session_lines(connection: Connection, asked: _Asked, prices: Prices) -> tup
     for number, one, other, name, client, project, first, last, *sums in found:
         own: _BY_MODEL = {names[one]: sums[_MODEL_PLACE:]} if one in names else {}
         models = own if one == other else several.get(number, {})
-        rows.append(_SessionRow(name, client, project, first, last, sums, models))
-    inputs = ((client, model, sums[_OF_MODEL.index("input")]) for client, _, model, *sums in by_client)
+        rows.append(_SessionRow(name, program_name(client), project, first, last, sums, models))
+    inputs = ((program_name(client), model, sums[_OF_MODEL.index("input")]) for client, _, model, *sums in by_client)
     pricing, by_name = _Pricing(inputs, prices), dict[str, list[_SessionRow]]()
     for row in rows:
         by_name.setdefault(row.name or "", []).append(row)

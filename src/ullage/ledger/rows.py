@@ -13,7 +13,7 @@ it is written: `ullage_hours` by party, kind and model, `ullage_session_hours` b
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -486,16 +486,16 @@ def _put_calls(connection: Connection, calls: Sequence[CallRow], sums: _Sums) ->
         if call.time < pruned:
             continue
         known = best.get(call.id)
-        if known is None or call.rank > known.rank:
-            best[call.id] = call
+        best[call.id] = call if known is None else _joined(known, call)
     earlier = _stored_calls(connection, best)
     rows = list[dict[str, object]]()
     for number, call in sorted(best.items()):
         known = earlier.get(number)
         if known is not None:
-            if call.rank <= known.rank:
+            is_more, call = call.rank > known.rank, _joined(known, call)  # noqa: PLW2901 - the one row of the call
+            if call is known:
                 continue
-            if call.source == known.source:  # a later piece of the same answer: its original time and place are kept
+            if is_more and call.source == known.source:  # a later piece: its original time and place are kept
                 call.time, call.party = known.time, known.party
             sums.add(known.time, sums.name(known.party, known.subject), known.measures(), -1)
         ids = sums.name(call.party, call.subject)
@@ -505,6 +505,17 @@ def _put_calls(connection: Connection, calls: Sequence[CallRow], sums: _Sums) ->
     if rows:
         connection.execute(_PUT_CALL, rows)
     return len(rows)
+
+
+def _joined(known: CallRow, call: CallRow) -> CallRow:
+    """Return the row of higher rank of a call that was seen twice.
+
+    Of rows that say the same, `known` is kept, with the earlier time and its place: a copy, as at the beginning of a
+    fork, has a later time, and may be read first.
+    """
+    if call.rank == known.rank and call.time < known.time:
+        return replace(known, time=call.time, party=call.party)
+    return call if call.rank > known.rank else known
 
 
 def _stored_calls(connection: Connection, numbers: Iterable[int]) -> dict[int, CallRow]:

@@ -22,7 +22,7 @@ from .client_files import (
     undo_change,
 )
 from .first_request import ListedServer, first_request_texts, format_definition, format_instructions
-from .programs import PROGRAMS, Program, Surroundings, find_program
+from .programs import PROGRAMS, Program, Surroundings, apply_rules, find_program
 from .server_entries import (
     ConfigFile,
     Edit,
@@ -60,6 +60,7 @@ __all__ = [
     "ToolRules",
     "UndoFolder",
     "Undone",
+    "apply_rules",
     "current_surroundings",
     "edit_content",
     "find_program",

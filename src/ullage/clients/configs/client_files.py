@@ -69,6 +69,8 @@ __all__ = [
 
 _LARGEST = 64 * 1024 * 1024
 """Maximum bytes of a file. Claude Code keeps a history in its file, which can be large."""
+_LARGEST_RECORD = 3 * _LARGEST
+"""Maximum bytes of a record, which contains two files in base 64."""
 _LOCK_PATIENCE = 30.0
 """Seconds to wait for another Ullage process that is changing files."""
 
@@ -77,12 +79,13 @@ class FileChanged(EditRefused):
     """The file has changed since it was read."""
 
 
-def read_bytes(path: str) -> bytes | None:
+def read_bytes(path: str, *, most: int | None = None) -> bytes | None:
     """Return the content of a file; None if there is none.
 
     Raises:
-        OSError: The file cannot be read, is not a regular file, or is larger than 64 MiB.
+        OSError: The file cannot be read, is not a regular file, or has more than `most` bytes, by default 64 MiB.
     """
+    most = _LARGEST if most is None else most
     try:
         # Opened without blocking, because the path may be a pipe.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -94,9 +97,9 @@ def read_bytes(path: str) -> bytes | None:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise OSError("it is not a regular file")
-        content = file.read(_LARGEST + 1) if found.st_size <= _LARGEST else None
-    if content is None or len(content) > _LARGEST:
-        raise OSError("it is larger than 64 MiB")
+        content = file.read(most + 1) if found.st_size <= most else None
+    if content is None or len(content) > most:
+        raise OSError(f"it is larger than {most // 1024**2} MiB")
     return content
 
 
@@ -163,7 +166,7 @@ def remove_file(path: str, before: bytes) -> None:
 
 
 def _check_unchanged(target: str, before: bytes | None) -> None:
-    if read_bytes(target) != before:
+    if read_bytes(target, most=_LARGEST_RECORD) != before:
         raise FileChanged(f"`{target}` was changed by another program meanwhile")
 
 
@@ -241,6 +244,8 @@ class ClientConfig:
     defers_tools: bool = False
     """Whether the program, as configured, loads tool definitions on demand by itself."""
     problems: tuple[Problem, ...] = ()
+    rules: tuple[FileRules, ...] = ()
+    """The rules of all files."""
     documents: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
     """The parsed files, by path. They may contain secrets."""
 
@@ -307,6 +312,7 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
         ),
         defers_tools=_is_deferral_on(program, [one for _, one in documents], around),
         problems=tuple(problems),
+        rules=tuple(rules),
         documents={file.path: document for file, document in documents},
     )
 
@@ -494,9 +500,10 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
     """
     if current == record.after:
         return Undone(record.before, is_exact=True)
-    if current is None or current == record.before:
-        # The file was removed or restored by other means, which also took the change back.
+    if current == record.before or (current is None and not record.removed):
+        # The file was restored or removed by other means, which also took the change back.
         return Undone(current, is_exact=current == record.before)
+    # What was moved out of a file that is gone now is put into a new one.
     before, after, now = (_parse(one, record.format) for one in (record.before, record.after, current))
     edits, kept = list[Edit](), list[KeyPath]()
     for path in record.added:
@@ -562,6 +569,16 @@ class UndoFolder:
 
     path: Path
 
+    @contextlib.contextmanager
+    def hold_turn(self) -> Generator[None]:
+        """Let one process after the other change the user's file and the records, each as the one before has left them.
+
+        Raises:
+            OSError: Another process is changing files for half a minute already.
+        """
+        with hold_lock(self.path / "turn.lock"):
+            yield
+
     def change(self, record: ChangeRecord) -> bytes | None:
         """Carry out a change: write the record, then replace the file.
 
@@ -577,8 +594,10 @@ class UndoFolder:
         """
         with hold_lock(self.path / "lock"):
             name = self._name(record.program, record.file)
-            earlier, old = self._load(name), read_bytes(str(name))
+            earlier, old = self._load(name), self._read(name)
             joined = record
+            if earlier is None and old is not None:
+                raise EditRefused(f"`{name}` cannot be read, and it says what was changed before")
             if earlier is not None:
                 base = undo_change(earlier, record.before)
                 joined = replace(
@@ -638,7 +657,7 @@ class UndoFolder:
         """
         with hold_lock(self.path / "lock"), contextlib.suppress(OSError, EditRefused):
             name = self._name(record.program, record.file)
-            known, current, old = self._load(name), read_bytes(record.file), read_bytes(str(name))
+            known, current, old = self._load(name), read_bytes(record.file), self._read(name)
             if known is None or current is None or current == known.after:
                 return
             after, now = _parse(known.after, known.format), _parse(current, known.format)
@@ -654,7 +673,7 @@ class UndoFolder:
         """
         with hold_lock(self.path / "lock"):
             name = self._name(record.program, record.file)
-            known, old = self._load(name), read_bytes(str(name))
+            known, old = self._load(name), self._read(name)
             if known is not None:
                 added = tuple(dict.fromkeys((*known.added, *places)))
                 replace_file(str(name), old, _dump(replace(known, added=added)))
@@ -681,11 +700,19 @@ class UndoFolder:
         if old is None:
             name.unlink(missing_ok=True)
         else:
-            replace_file(str(name), read_bytes(str(name)), old)
+            replace_file(str(name), self._read(name), old)
+
+    def unreadable(self, program: str) -> tuple[str, ...]:
+        """Return the paths of a program's records that cannot be read."""
+        names = (one for one in self.path.glob("*.json") if re.fullmatch(rf"{program}-[0-9a-f]{{16}}", one.stem))
+        return tuple(str(name) for name in names if self._load(name) is None)
+
+    def _read(self, name: Path) -> bytes | None:
+        return read_bytes(str(name), most=_LARGEST_RECORD)
 
     def _load(self, name: Path) -> ChangeRecord | None:
         try:
-            content = read_bytes(str(name))
+            content = self._read(name)
             if content is None:
                 return None
             said = cast("dict[str, Any]", json.loads(content))

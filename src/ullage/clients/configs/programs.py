@@ -58,6 +58,27 @@ class PolicyRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPattern:
+    """One item of a list of servers that are never, or alone, started. One of the three is set."""
+
+    name: str | None = None
+    """The server's name, folded."""
+    command: tuple[str, ...] | None = None
+    """The command with all its arguments."""
+    url: str | None = None
+    """The address; a star matches any text."""
+
+    def matches(self, entry: ServerEntry) -> bool:
+        """Return whether this is about the server."""
+        if self.command is not None:
+            return entry.command is not None and (entry.command, *entry.arguments) == self.command
+        if self.url is not None:
+            wanted = ".*".join(map(re.escape, self.url.rstrip("/").split("*")))
+            return entry.url is not None and re.fullmatch(wanted, entry.url.rstrip("/"), re.IGNORECASE) is not None
+        return fold_name(entry.name) == self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileRules:
     """One file's rules for servers and tools that may be configured elsewhere."""
 
@@ -80,6 +101,10 @@ class FileRules:
     """Patterns of the tools for which the program runs commands of the user, which may refuse a call."""
     layered: frozenset[str] = frozenset()
     """Servers of which the file changes settings in some runs only, folded."""
+    denied: tuple["ServerPattern", ...] = ()
+    """Servers that are never started."""
+    admitted: tuple["ServerPattern", ...] | None = None
+    """The only servers that are started; None if there is no such list."""
 
 
 def fold_name(name: str) -> str:
@@ -156,8 +181,20 @@ def apply_rules(
         )
         is_off = is_off or folded in one.off or (one.on is not None and folded not in one.on)
         is_off = is_off or (entry.scope == "project" and folded in one.declined)
+        is_off = is_off or any(pattern.matches(entry) for pattern in one.denied)
+        is_off = is_off or (one.admitted is not None and not _is_admitted(entry, one.admitted))
     policies = sorted((one for file in files for one in file.policies), key=lambda one: -one.rank)
     return replace(entry, rules=_with_policies(own, policies, prefixes, wholes), disabled=is_off, unresolved=unresolved)
+
+
+def _is_admitted(entry: ServerEntry, patterns: Sequence[ServerPattern]) -> bool:
+    """Return whether a list of the only servers names this one. Where the list has commands, or addresses, a name in it
+    does not admit a server that is started by a command, or has an address."""
+    if entry.command is not None:
+        narrower = [one for one in patterns if one.command is not None]
+    else:
+        narrower = [one for one in patterns if one.url is not None]
+    return any(one.matches(entry) for one in narrower or patterns)
 
 
 def _with_policies(
@@ -291,6 +328,11 @@ class Program:
     wholes: Callable[[str], tuple[str, ...]] = lambda server: ()
     """The names of a server with all its tools in its rules."""
     aliases: tuple[str, ...] = ()
+    pass_on: Callable[[Sequence[str]], dict[str, object]] = lambda names: {}
+    """Parts of an entry that give the server these variables of the program's own environment; empty for programs that
+    give it all."""
+    allowed_servers: tuple[KeyPath, ...] = ()
+    """Where its files list the only servers that are started."""
 
     def tables_of(self, file: ConfigFile, document: object) -> Iterator[tuple[KeyPath, object, ConfigFile]]:
         """Yield the existing tables of servers in a parsed file, each with the file in the table's scope."""
@@ -308,6 +350,10 @@ def _user_file(path: str, tables: tuple[KeyPath, ...] = (), **more: object) -> C
 
 def _stdio_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, ...]) -> dict[str, object]:
     return {"command": command, "args": list(arguments)}
+
+
+def _pass_on_for_editors(names: Sequence[str]) -> dict[str, object]:
+    return {"env": {name: f"${{env:{name}}}" for name in names}} if names else {}
 
 
 def _typed_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, ...]) -> dict[str, object]:
@@ -426,10 +472,7 @@ def _claude_code_rules(document: object, file: ConfigFile, around: Surroundings)
     declined = [*_names_at(document, "disabledMcpjsonServers")]
     for folder in around.folders:
         declined += _names_at(document, "projects", folder, "disabledMcpjsonServers")
-    denied = value_at(document, ("deniedMcpServers",))
-    for one in cast("list[object]", denied) if isinstance(denied, list) else []:
-        name = value_at(one, ("serverName",))
-        off += [name] if isinstance(name, str) else []
+    admitted = value_at(document, ("allowedMcpServers",))
     return FileRules(
         deny=_mcp_rules(_names_at(document, "permissions", "deny")),
         ask=_mcp_rules(_names_at(document, "permissions", "ask")),
@@ -437,7 +480,22 @@ def _claude_code_rules(document: object, file: ConfigFile, around: Surroundings)
         off=_fold_all(off),
         declined=_fold_all(declined),
         hooks=_hook_patterns(document),
+        denied=tuple(_claude_server_patterns(value_at(document, ("deniedMcpServers",)))),
+        admitted=None if admitted is None else tuple(_claude_server_patterns(admitted)),
     )
+
+
+def _claude_server_patterns(listed: object) -> Iterator[ServerPattern]:
+    """Read the items of `deniedMcpServers` and `allowedMcpServers`."""
+    for one in cast("list[object]", listed) if isinstance(listed, list) else []:
+        name, url = value_at(one, ("serverName",)), value_at(one, ("serverUrl",))
+        command = value_at(one, ("serverCommand",))
+        if isinstance(name, str):
+            yield ServerPattern(name=fold_name(name))
+        if isinstance(url, str):
+            yield ServerPattern(url=url)
+        if isinstance(command, list):
+            yield ServerPattern(command=tuple(map(str, cast("list[object]", command))))
 
 
 def _mcp_rules(rules: Iterable[str]) -> tuple[str, ...]:
@@ -510,6 +568,7 @@ _CURSOR = Program(
     list_files=_cursor_files,
     make_entry=_stdio_entry,
     list_command=("cursor-agent", "mcp", "list"),
+    pass_on=_pass_on_for_editors,
     read_rules=_cursor_rules,
     prefixes=lambda server: (f"{server}:",),
 )
@@ -548,6 +607,7 @@ _WINDSURF = Program(
     list_files=lambda around: [
         _user_file(around.at_home(".codeium", "windsurf", "mcp_config.json"), _MCP_SERVERS, is_main=True)
     ],
+    pass_on=_pass_on_for_editors,
     make_entry=_stdio_entry,
 )
 
@@ -571,6 +631,7 @@ _CLINE = Program(
         ignored=("remoteConfigured",),
     ),
     list_files=_cline_files,
+    pass_on=_pass_on_for_editors,
     make_entry=lambda command, arguments, unasked: {
         **_stdio_entry(command, arguments, unasked),
         "disabled": False,
@@ -726,6 +787,8 @@ _CODEX = Program(
     list_command=("codex", "mcp", "list", "--json"),
     models=(("profiles", "{profile}", "model"), ("model",)),
     usual_model="gpt-5.3-codex",
+    # Codex gives a server the home folder, the search path and few more.
+    pass_on=lambda names: {"env_vars": list(names)} if names else {},
     read_rules=_codex_rules,
     finish_entry=_finish_codex_entry,
 )
@@ -844,6 +907,9 @@ _GEMINI = Program(
     list_command=("gemini", "mcp", "list"),
     models=(("model", "name"), ("model",)),
     usual_model="gemini-3.8-flash",
+    # Gemini CLI gives a server no variable whose name or value looks secret, unless its entry does.
+    pass_on=lambda names: {"env": {name: f"${name}" for name in names}} if names else {},
+    allowed_servers=(("mcp", "allowed"), ("allowMCPServers",)),
     read_rules=_gemini_rules,
     finish_entry=_finish_gemini_entry,
     prefixes=lambda server: (f"mcp_{server}_", f"{server}__", f"mcp__{fold_name(server)}__"),
@@ -871,6 +937,7 @@ _QWEN = replace(
     list_files=_qwen_files,
     list_command=("qwen", "mcp", "list"),
     usual_model="qwen3-coder-plus",
+    pass_on=lambda names: {},
     defers_tools=True,
 )
 
@@ -917,8 +984,9 @@ def _opencode_rules(document: object, file: ConfigFile, around: Surroundings) ->
         for _, agent in _items(value_at(document, (table,))):
             said = value_at(agent, ("permission",))
             some = [("*", said)] if isinstance(said, str) else _items(said)
-            agents += [pattern for pattern, kind in some if kind in ("deny", "ask")]
-            agents += [name for name, is_on in _items(value_at(agent, ("tools",))) if is_on is False]
+            # Also what is switched on: elsewhere it may be off.
+            agents += [pattern for pattern, _ in some]
+            agents += [name for name, _ in _items(value_at(agent, ("tools",)))]
     return FileRules(
         deny=tuple(by_kind["deny"]),
         ask=tuple(by_kind["ask"]),

@@ -54,6 +54,8 @@ def edit_toml(text: str, edits: Sequence[Edit]) -> str:
         expected = apply_edits(parse_toml(text), edits)
         changed, newline = text, "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
         for edit in edits:
+            if isinstance(edit, Put) and _is_there(changed, edit):
+                continue
             if isinstance(edit, Put):
                 path, value = edit.path, edit.value
                 statements = _scan(changed)
@@ -86,6 +88,12 @@ def edit_toml(text: str, edits: Sequence[Edit]) -> str:
     if not same:
         raise EditRefused("the file cannot be edited without changing other settings")
     return changed
+
+
+def _is_there(text: str, put: Put) -> bool:
+    """Return whether the text has this value already, so that it stays where and as it is written."""
+    there = value_at(parse_toml(text), put.path)
+    return there is not None and fingerprint(there, is_ordered=False) == fingerprint(put.value, is_ordered=False)
 
 
 def _prune(document: dict[str, Any], edits: Sequence[Edit]) -> None:
