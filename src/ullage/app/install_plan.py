@@ -30,6 +30,7 @@ from ullage.clients.configs import (
     Put,
     Remove,
     ServerEntry,
+    ToolRules,
     UndoFolder,
     apply_rules,
     current_surroundings,

@@ -54,29 +54,10 @@ def edit_toml(text: str, edits: Sequence[Edit]) -> str:
         expected = apply_edits(parse_toml(text), edits)
         changed, newline = text, "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
         for edit in edits:
-            if isinstance(edit, Put) and _is_there(changed, edit):
-                continue
-            if isinstance(edit, Put):
-                path, value = edit.path, edit.value
-                statements = _scan(changed)
-                above = [
-                    one
-                    for one in statements
-                    if one.value and len(one.path) < len(path) and path[: len(one.path)] == one.path
-                ]
-                if above:
-                    changed = _rewrite_inline(changed, above[-1], path, Put(path[len(above[-1].path) :], value))
-                else:
-                    exact = next((one for one in statements if one.path == path and one.value), None)
-                    if exact is not None and not isinstance(value, Mapping):
-                        start, end = cast("tuple[int, int]", exact.value)
-                        changed = changed[:start] + render_toml_value(value) + changed[end:]
-                    elif isinstance(value, Mapping):
-                        changed = _add_table(_remove(changed, path), path, cast("Mapping[str, object]", value), newline)
-                    else:
-                        changed = _add_key(changed, edit, newline)
-            else:
+            if isinstance(edit, Remove):
                 changed = _remove(changed, edit.path)
+            elif not _is_done(changed, edit):
+                changed = _put(changed, edit, newline)
         after = parse_toml(changed)
         for one in (expected, after):
             _prune(one, edits)
@@ -90,7 +71,7 @@ def edit_toml(text: str, edits: Sequence[Edit]) -> str:
     return changed
 
 
-def _is_there(text: str, put: Put) -> bool:
+def _is_done(text: str, put: Put) -> bool:
     """Return whether the text has this value already, so that it stays where and as it is written."""
     there = value_at(parse_toml(text), put.path)
     return there is not None and fingerprint(there, is_ordered=False) == fingerprint(put.value, is_ordered=False)
@@ -239,6 +220,21 @@ def _rewrite_inline(text: str, statement: _Statement, path: KeyPath, put: Put | 
 
 
 # -- Adding
+
+
+def _put(text: str, put: Put, newline: str) -> str:
+    path, value = put.path, put.value
+    statements = _scan(text)
+    above = [one for one in statements if one.value and len(one.path) < len(path) and path[: len(one.path)] == one.path]
+    if above:
+        return _rewrite_inline(text, above[-1], path, Put(path[len(above[-1].path) :], value))
+    exact = next((one for one in statements if one.path == path and one.value), None)
+    if exact is not None and not isinstance(value, Mapping):
+        start, end = cast("tuple[int, int]", exact.value)
+        return text[:start] + render_toml_value(value) + text[end:]
+    if isinstance(value, Mapping):
+        return _add_table(_remove(text, path), path, cast("Mapping[str, object]", value), newline)
+    return _add_key(text, put, newline)
 
 
 def _add_key(text: str, put: Put, newline: str) -> str:
