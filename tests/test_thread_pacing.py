@@ -1,9 +1,10 @@
 import threading
 import time
 
+import anyio
 import pytest
 
-from ullage.thread_pacing import pace, pause_thread
+from ullage.thread_pacing import pace, pause_thread, run_in_worker
 
 
 @pytest.fixture
@@ -50,3 +51,43 @@ def test_the_main_thread_never_pauses(pauses: list[float]):
     assert take(3, 0.006) == [0, 1, 2]
     pause_thread()
     assert pauses == []
+
+
+class Workers:
+    """Work in threads that notes how many ran at the same time."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.most = 0
+        self._lock = threading.Lock()
+
+    def work(self) -> None:
+        with self._lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        time.sleep(0.02)
+        with self._lock:
+            self.running -= 1
+
+
+async def run_three(items: int) -> int:
+    """Run three pieces of work on so many items, and return how many of them ran at the same time."""
+    workers = Workers()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(lambda: run_in_worker(workers.work, items=items))
+    return workers.most
+
+
+@pytest.mark.anyio
+async def test_work_on_many_items_runs_one_piece_at_a_time():
+    assert await run_three(50_000) == 1
+
+
+@pytest.mark.anyio
+async def test_work_on_few_items_does_not_wait():
+    assert await run_three(10) == 3
+
+
+def test_every_event_loop_has_its_own_turn():
+    assert [anyio.run(run_three, 50_000) for _ in range(2)] == [1, 1]

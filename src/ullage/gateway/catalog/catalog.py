@@ -16,15 +16,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
-
-import anyio.to_thread
 
 from ullage.errors import StoreFailed
 from ullage.options import Server
 from ullage.store import Connection, Database, in_list, moment, seconds, storable, upsert
-from ullage.thread_pacing import pace
+from ullage.thread_pacing import pace, run_in_worker, take_turn
 from ullage.tool import Introduction, Json, JsonObject, Listing, Tool
 
 from ..accepted_definitions import Baselines, DefinitionChange, Era, Offered, Verdict
@@ -450,7 +449,9 @@ class Catalogue:
             return database.read(lambda connection: _stored_of(connection, find_server(connection, server)))
 
         stored = await self._stored(load, in_memory)
-        return None if stored is None else await anyio.to_thread.run_sync(self._recalled, server, stored)
+        if stored is None:
+            return None
+        return await run_in_worker(partial(self._recalled, server, stored), items=len(stored.tools))
 
     async def find_listing(self, server: Server) -> Stored | None:
         """Return what is stored of the server; otherwise what was last listed of one that is started in the same way
@@ -498,7 +499,7 @@ class Catalogue:
             verdict = self.baselines.judge(server, era, self.baselines.offer(server, "prompt", named))
             return {name: change for (_, name), change in verdict.withheld.items()}
 
-        return await anyio.to_thread.run_sync(work)
+        return await run_in_worker(work, items=len(named))
 
     async def replace(
         self,
@@ -520,10 +521,12 @@ class Catalogue:
             return self.baselines.judge(server, era, offered, legacy=lambda: self._legacy(server))
 
         # Before the catalogue is overwritten, since it may be the only basis for comparison.
-        verdict = await anyio.to_thread.run_sync(judge)
-        stored = await self._stored(lambda database: self._exchange(database, server, listed, introduction), None)
+        verdict = await run_in_worker(judge, items=len(listed))
+        async with take_turn(len(listed)):
+            stored = await self._stored(lambda database: self._exchange(database, server, listed, introduction), None)
         if stored is None:
-            stored = await anyio.to_thread.run_sync(self._exchange_in_memory, server, listed, introduction)
+            work = partial(self._exchange_in_memory, server, listed, introduction)
+            stored = await run_in_worker(work, items=len(listed))
         self._memory[server.name, server.key] = stored
         return stored.judged(verdict)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from ullage import ledger
+from ullage.thread_pacing import run_in_worker
 from ullage.tokens import Count, Meter
 from ullage.tool import Caller, Listing, Tool
 
@@ -73,7 +74,8 @@ class Figures:
         )
         known = self._carried.get(model)
         if known is None or known[0] != key:
-            carried = await anyio.to_thread.run_sync(self._count_carried, view, listing, instructions, model)
+            count = partial(self._count_carried, view, listing, instructions, model)
+            carried = await run_in_worker(count, items=len(view.entries))
             if carried is None:
                 carried = Carried(
                     without=(await self._weights(view, caller))[0],

@@ -32,6 +32,7 @@ import anyio.to_thread
 from ullage.errors import UllageError
 from ullage.options import IndexKind
 from ullage.search import Embedder, EmbedderFailed, load_encoder, load_table
+from ullage.thread_pacing import run_in_worker
 from ullage.tool import Tool
 
 from ..merge.tool_view import Entry, View
@@ -232,7 +233,7 @@ class Hashes:
         known = self._known
         absent = [tool for tool in tools if id(tool) not in known]
         if absent:
-            await anyio.to_thread.run_sync(lambda: [self.of(tool) for tool in absent])
+            await run_in_worker(lambda: [self.of(tool) for tool in absent], items=len(absent))
 
     def of(self, tool: Tool) -> str:
         """Return the hash of a definition, computing it if it is not cached."""
@@ -274,10 +275,12 @@ class Shelf:
 
     async def _meanwhile(self, view: View, spawn: Spawn) -> "HybridIndex":
         if self._stand_in is None or self._stand_in[0] != view.revision:
-            soon = await anyio.to_thread.run_sync(self._indexing.make_soon, view.entries, "encoder", self._before)
+            make_soon = partial(self._indexing.make_soon, view.entries, "encoder", self._before)
+            soon = await run_in_worker(make_soon, items=len(view.entries))
             if soon is not None:
                 return await self._take(view, "encoder", soon)
-            instead = await anyio.to_thread.run_sync(self._indexing.make, view.entries, "static", None)
+            make_static = partial(self._indexing.make, view.entries, "static", None)
+            instead = await run_in_worker(make_static, items=len(view.entries))
             self._stand_in = view.revision, instead.index
 
             async def make() -> None:
@@ -300,7 +303,8 @@ class Shelf:
 
     async def _make(self, view: View, kind: IndexKind) -> "HybridIndex":
         try:
-            made = await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, self._before)
+            make = partial(self._indexing.make, view.entries, kind, self._before)
+            made = await run_in_worker(make, items=len(view.entries))
         except EmbedderFailed as error:
             await self.give_up(error)
             return await self._make(view, kind)  # with its replacement
@@ -322,7 +326,7 @@ class Shelf:
         return indexed.index
 
     async def _keep(self, indexed: Indexed) -> None:
-        await anyio.to_thread.run_sync(self._indexing.keep, indexed.made)
+        await run_in_worker(partial(self._indexing.keep, indexed.made), items=len(indexed.made))
 
     async def weights(self, view: View, model: str, weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
         """Return the tokens of all servers' definitions and of Ullage's own, for a model.
@@ -335,7 +339,8 @@ class Shelf:
         """
         key = view.revision, model
         if key not in self._weights:
-            self._weights[key] = await anyio.to_thread.run_sync(lambda: _weights(view.entries, weigh, stored=stored))
+            work = partial(_weights, view.entries, weigh, stored=stored)
+            self._weights[key] = await run_in_worker(work, items=len(view.entries))
         return self._weights[key]
 
     async def forms(self, entries: Sequence[Entry]) -> list[Forms]:
@@ -354,7 +359,7 @@ class Shelf:
         """Build everything that searches of this view need, in small batches."""
         await self._whole(view, kind)
         await self._hashes.find(entry.tool for entry in view.entries)
-        keys, absent = await anyio.to_thread.run_sync(self._without_forms, view)
+        keys, absent = await run_in_worker(partial(self._without_forms, view), items=len(view.entries))
         for some in (absent[start : start + _AT_ONCE] for start in range(0, len(absent), _AT_ONCE)):
             await anyio.to_thread.run_sync(self._forms.make, {key: keys[key] for key in some})
 
