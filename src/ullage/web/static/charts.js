@@ -88,14 +88,14 @@ function mount(summary, height, options, data, describe, hasSync = false) {
   return holder;
 }
 
-// Bars over labelled steps of time. `rows` are { label, value }; a value may be negative.
+// Bars over labelled steps of time. `rows` are { label, date, value }: the label is for the axis; a value may be negative.
 export function bars({ rows, summary, format, axis = format, colour: kind = "accent", height = 200, idle }) {
   const colours = palette();
   const values = rows.map((row) => row.value);
   const data = [rows.map((_, place) => place), values];
   const last = rows.length - 1;
   const describe = (place) =>
-    place === null || rows[place] === undefined ? idle : `${rows[place].label}: ${format(rows[place].value)}`;
+    place === null || rows[place] === undefined ? idle : `${rows[place].date}: ${format(rows[place].value)}`;
   const least = Math.min(0, ...values.map((one) => one ?? 0));
   const most = Math.max(0, ...values.map((one) => one ?? 0));
   const room = (most - least || 1) * 0.06;

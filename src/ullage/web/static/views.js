@@ -14,23 +14,28 @@ const inTokens = (number) =>
 const share = (part, whole, kind = "") => (part === null || part === undefined ? null : bar(whole ? part / whole : 0, kind));
 const at = (iso) => new Date(`${iso}T00:00:00`);
 
-// Every step of a period, with 0 where nothing was recorded.
+// Every step of a period, with 0 where nothing was recorded. Over the turn of a year, `date` has the year too; the axis
+// has no room for it.
 function steps(found, of) {
   const known = new Map(found.lines.map((line) => [line.key, of(line)]));
   const first = found.since ?? found.lines[0]?.key;
   if (first === undefined) return [];
   if (found.by === "month") {
-    return found.lines.map((line) => ({
-      label: at(`${line.key}-01`).toLocaleDateString("en-GB", { month: "short", year: "numeric" }), value: of(line),
-    }));
+    return found.lines.map((line) => {
+      const label = at(`${line.key}-01`).toLocaleDateString("en-GB", { month: "short", year: "numeric" });
+      return { label, date: label, value: of(line) };
+    });
   }
   const rows = [];
   const end = at(found.until);
   const date = at(first);
+  const isLong = date.getFullYear() !== end.getFullYear();
   if (found.by === "week") date.setDate(date.getDate() - ((date.getDay() + 6) % 7));
   for (; date <= end; date.setDate(date.getDate() + (found.by === "week" ? 7 : 1))) {
     const key = [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((one) => String(one).padStart(2, "0"));
-    rows.push({ label: day(date), value: known.get(key.join("-")) ?? 0 });
+    rows.push({
+      label: day(date), date: isLong ? `${day(date)} ${date.getFullYear()}` : day(date), value: known.get(key.join("-")) ?? 0,
+    });
   }
   return rows;
 }
@@ -38,7 +43,7 @@ function steps(found, of) {
 function seriesTable(caption, rows, format) {
   return h("details", { data: { key: caption } }, h("summary", {}, "Show as a table"),
     table(caption, [
-      { title: "Date", cell: (row) => row.label },
+      { title: "Date", cell: (row) => row.date },
       { title: caption, number: true, cell: (row) => format(row.value) },
     ], rows));
 }
@@ -74,7 +79,7 @@ async function overview(get) {
   const kept = steps(found, (line) => line.saved.netTokens);
   const paid = steps(found, (line) => (line.spent.calls ? line.spent.dollars ?? 0 : 0));
   const per = { day: "a day", week: "a week", month: "a month" }[found.by];
-  const range = kept.length ? `${kept[0].label} to ${kept[kept.length - 1].label}` : "";
+  const range = kept.length ? `${kept[0].date} to ${kept[kept.length - 1].date}` : "";
   const peak = Math.max(1, ...PARTS.map(([key]) => Math.abs(saved[key])));
   return [
     stats,
