@@ -48,6 +48,23 @@ async def test_a_held_result_cannot_be_changed_or_left(worker: TableWorker):
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        ("SELECT nme FROM result", ("result.name",)),
+        ("SELECT o.nam FROM result r JOIN r12 o ON true", ("result.name",)),
+        ("SELECT * FROM reslt", ("result",)),
+        ("SELECT qqqqq FROM result", ("id", "name", "other")),
+    ],
+)
+async def test_a_misspelt_name_gets_the_nearest_ones(worker: TableWorker, sql: str, options: tuple[str, ...]):
+    with pytest.raises(QueryFailed) as failed:
+        await worker.ask_table(["id", "name"], [(1, "a")], sql, seconds=30, limit=10, beside={"r12": (["other"], [])})
+    assert failed.value.options == options
+    assert "exists" in failed.value.suggestion
+
+
+@pytest.mark.anyio
 async def test_fifty_thousand_records_are_asked_at_once(worker: TableWorker):
     rows: list[Row] = [(number, f"name {number}", "half \ud800", True) for number in range(50_000)]
     asked = "SELECT n, b, c, sum(n) OVER () FROM result ORDER BY n"

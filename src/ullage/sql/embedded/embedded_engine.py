@@ -58,6 +58,7 @@ from ..database import (
     Trigger,
     in_order,
 )
+from ..run_query import with_nearest
 
 __all__ = [
     "MEMORY",
@@ -679,7 +680,19 @@ class TableWorker:
                     yield frame_message({"do": "load", "rows": batch})
             yield frame_message({**message, "seconds": max(0.0, deadline - anyio.current_time())})
 
-        return (await self._workers.ask(frames, seconds)).answer()
+        try:
+            return (await self._workers.ask(frames, seconds)).answer()
+        except QueryFailed as error:
+            tables = tuple(
+                Table(name=name or "result", columns=tuple(Column(name=one, type="") for one in names))
+                for name, (names, _) in named.items()
+            )
+            near = with_nearest(error, Structure(tables=tables), [table.name for table in tables])
+            if near.options == error.options:
+                raise
+            raise QueryFailed(
+                error.message, suggestion="use a table or column that exists, such as the options", options=near.options
+            ) from None
 
     async def close(self) -> None:
         await self._workers.close()
