@@ -126,6 +126,16 @@ def test_what_the_user_added_to_the_entry_stays_when_installed_again(work: Path)
     assert "trust" not in found
 
 
+def test_settings_of_an_extension_that_are_empty_keep_no_server_in_zed(work: Path):
+    command = {"path": "x", "args": ["1"], "env": {"K": "v"}}
+    servers = {"old": {"command": command, "settings": {}}, "kept": {"command": command, "settings": {"key": "v"}}}
+    path = write(work, "config/zed/settings.json", {"context_servers": servers})
+    install("zed")
+    assert list(json.loads(path.read_text(encoding="utf-8"))["context_servers"]) == ["kept", "ullage"]
+    own = tomllib.loads(users_file(work.parent).read_text(encoding="utf-8"))
+    assert own["servers"]["old"] == {"command": "x", "args": ["1"], "env": {"K": "v"}}
+
+
 @pytest.mark.requirement("U:access")
 def test_ullage_joins_the_users_own_list_of_servers_that_gemini_starts(work: Path):
     settings = {"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}, "mcp": {"allowed": ["a"]}}

@@ -367,7 +367,7 @@ def read_entry(  # noqa: PLR0913 - an entry, and everything that decides how it 
     environment = {key: resolver.convert(value) for key, value in environment.items()}
     headers = {key: resolver.convert(value) for key, value in headers.items()}
     command, directory, url = (None if one is None else resolver.convert(one) for one in (command, directory, url))
-    external = [f"`{key}`" for key in keys.external if reader.take(key) is not None]
+    external = [f"`{key}`" for key in keys.external if reader.take(key) not in (None, {}, [])]
     signs_in = any(reader.take(key) not in (None, False) for key in keys.sign_in)
     transport: Transport = "stdio" if url is None else implied or _address_transport(declared, url)
     start_timeout, call_timeout = reader.seconds(keys.start_timeout), reader.seconds(keys.call_timeout)
