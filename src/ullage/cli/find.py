@@ -59,11 +59,14 @@ def why_lines(one: Explained, width: int) -> list[str]:
     told = sorted(by_term.values(), key=lambda one: -sum(reason.score for reason in one))
     rest = f"; {len(told) - _TERMS} more" if len(told) > _TERMS else ""
     common = "; ".join(_term(one, written) for one in told[:_TERMS]) + rest
-    meaning = f"nearness {why.nearness:.2f}, which counts for at most {why.share:.2f} here"
     rows = [
         ("score", hit.score, _NAMED[hit.named]),
         ("words", why.words, common or "no rare word in common"),
-        *([("meaning", why.meaning, meaning)] if why.nearness is not None else []),
+    ]
+    if why.nearness is not None:
+        said = f"nearness {why.nearness:.2f}, which counts for at most {why.share:.2f} here"
+        rows.append(("meaning", why.meaning, said))
+    rows += [
         *([("closer", why.closer, "second pass, word by word against the best rivals")] if why.closer else []),
         *([("use", why.use, "called after a search like this one")] if why.use else []),
     ]
