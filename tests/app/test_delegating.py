@@ -296,7 +296,7 @@ async def test_other_settings_are_taken_over_and_what_left_is_gone(work: Path, p
         assert said(reply)["decision"]["provider"] == "google"
         assert before is not None
         assert gateway.delegating._source is not None
-        assert gateway.delegating._source.delegate.benched is before.delegate.benched
+        assert gateway.delegating._source.delegate.cooldowns is before.delegate.cooldowns
         for name in ("models", "policies"):
             (work / "conf" / f"{name}.json").unlink()
         write_user(work, "")

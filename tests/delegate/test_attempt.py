@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from delegate.streams import ANSWERS, Scripted, provider
 from ullage.delegate.attempt import attempt, remove_quotations
 from ullage.delegate.model_call import Event, FailureKind, Outgoing, ProviderFailed, TextDelta
-from ullage.delegate.providers.answer_stream import fail_in_band, failed_with
+from ullage.delegate.providers.answer_stream import fail_in_band, status_error
 from ullage.messages import Message, Text, ToolResult
 from ullage.models import Usage
 
@@ -202,7 +202,7 @@ OTHERWISE_WRONG = (
 def test_a_prompt_that_is_too_long_is_recognised_in_each_provider_s_words(message: str):
     kind = "context_length" if message in TOO_LONG else "bad_request"
     error = {"message": message, "type": "invalid_request_error"}
-    assert failed_with(400, {"error": error}, None).kind == kind
+    assert status_error(400, {"error": error}, None).kind == kind
     with pytest.raises(ProviderFailed) as failed:
         fail_in_band(error)
     assert failed.value.kind == kind

@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from ullage.delegate.policy import Case, Evaluation, Recorded, evaluate
+from ullage.delegate.policy import Case, Evaluation, RecordedOutcome, evaluate
 
 pytestmark = pytest.mark.requirement("S4:route")
 
 
 def case(prompt: str, **outcomes: tuple[float, float | None]) -> Case:
-    recorded = {name: Recorded(score=score, cost=cost) for name, (score, cost) in outcomes.items()}
+    recorded = {name: RecordedOutcome(score=score, cost=cost) for name, (score, cost) in outcomes.items()}
     return Case(prompt=prompt, outcomes=recorded)
 
 
@@ -82,7 +82,7 @@ def test_cases_without_an_outcome_to_judge_by_are_left_out_and_counted():
 
 
 def results(*each: tuple[float, float | None], name: str = "small") -> list[Case]:
-    return [Case(prompt=str(n), outcomes={name: Recorded(score=s, cost=c)}) for n, (s, c) in enumerate(each)]
+    return [Case(prompt=str(n), outcomes={name: RecordedOutcome(score=s, cost=c)}) for n, (s, c) in enumerate(each)]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from delegate.delegates import Both, delegate
 from delegate.streams import ANSWERS, Scripted
 from ullage.delegate.checked_answers import as_one_call
 from ullage.delegate.delegation import Ask, Delegate
-from ullage.delegate.model_call import Happening, Outcome
+from ullage.delegate.model_call import Outcome, RunRecord
 from ullage.delegate.shared_budget import StoredPurse
-from ullage.delegate.spend_limits import Ceiling, Ceilings, to_its_end
+from ullage.delegate.spend_limits import Ceiling, Ceilings, run_to_completion
 from ullage.messages import Message, Text
 from ullage.store import Database
 
@@ -50,8 +50,8 @@ class Told:
     tokens: int = 0
     """Of every attempt, as the ledger has them."""
 
-    def happened(self, happening: Happening) -> None:
-        self.tokens += sum((one.usage.input or 0) + (one.usage.output or 0) for one in happening.attempts)
+    def record_run(self, run_record: RunRecord) -> None:
+        self.tokens += sum((one.usage.input or 0) + (one.usage.output or 0) for one in run_record.attempts)
 
 
 @dataclass
@@ -161,15 +161,15 @@ async def test_work_comes_to_its_end_and_the_cancelling_is_not_lost():
         done.append("done")
         return "value"
 
-    assert await to_its_end(work()) == "value"
-    task = asyncio.get_running_loop().create_task(to_its_end(work()))
+    assert await run_to_completion(work()) == "value"
+    task = asyncio.get_running_loop().create_task(run_to_completion(work()))
     await _turns(1)
     await again_and_again(task)
     assert task.cancelled()
     assert done == ["done", "done"]
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
-            await to_its_end(work())
+            await run_to_completion(work())
     assert len(done) == 3
 
 
@@ -179,8 +179,8 @@ async def test_what_the_work_raises_is_raised_unless_whoever_waits_is_cancelled(
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await to_its_end(work())
-    task = asyncio.get_running_loop().create_task(to_its_end(work()))
+        await run_to_completion(work())
+    task = asyncio.get_running_loop().create_task(run_to_completion(work()))
     await _turns(1)
     task.cancel()
     await asyncio.wait({task})

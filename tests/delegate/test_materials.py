@@ -14,7 +14,7 @@ from delegate.delegates import METER, Both, delegate, one_fallback, saying
 from delegate.streams import ANSWERS, Scripted
 from ullage.app.build_delegate import FilesOfRoots
 from ullage.delegate import DELEGATE, Conversation, DelegateSource
-from ullage.delegate.checked_answers import Unfit, check_schema, read_fitting
+from ullage.delegate.checked_answers import UnfitAnswer, check_schema, read_fitting
 from ullage.delegate.delegate_tools import RUN
 from ullage.delegate.model_call import is_strict
 from ullage.errors import Denied, InvalidArguments, UnknownHandle
@@ -196,7 +196,7 @@ async def test_a_pattern_that_takes_for_ever_is_not_run():
     schema: JsonObject = {"type": "string", "pattern": "^(a+)+$"}
     check_schema(schema)
     assert read_fitting(json.dumps("a" * 40 + "!"), schema)
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitAnswer):
         read_fitting("3", schema)
 
 

@@ -15,17 +15,17 @@ from ullage.delegate.spend_limits import (
     Ceilings,
     Spend,
     alerts,
-    as_reported,
-    believable,
     check,
     complete_usage,
     current,
-    dearest,
+    drop_impossible_usage,
+    largest_spend,
     least,
     price_attempt,
     since,
     sum_spend,
     together,
+    use_reported_cost,
 )
 from ullage.errors import OverBudget
 from ullage.models import Cost, Price, Usage, shipped
@@ -150,7 +150,7 @@ def test_a_session_reaches_back_to_the_first_pause_of_half_an_hour(times: list[f
     ],
 )
 def test_an_answered_request_had_some_input(said: Usage, believed: Usage):
-    assert believable(said) == believed
+    assert drop_impossible_usage(said) == believed
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_an_attempt_is_priced_by_the_users_own_price_first_and_nothing_is_free()
     ],
 )
 def test_what_a_biller_reports_is_the_total(known: Cost | None, reported: str | None, total: str | None):
-    found = as_reported(known, reported, "router", WHEN)
+    found = use_reported_cost(known, reported, "router", WHEN)
     assert (None if found is None else found.total) == (None if total is None else Decimal(total))
     if known is None and found is not None:
         assert (found.source, found.date, found.currency) == ("reported by router", WHEN.date(), "USD")
@@ -240,5 +240,5 @@ def test_what_was_spent_is_all_input_and_output_and_dollars_alone():
 
 def test_the_dearest_of_several_candidates_is_the_most_of_each():
     usages = [Usage(input=9, output=1), Usage(input=1, output=1), Usage(input=20, output=0)]
-    assert dearest(usages, [cost("1"), cost("5"), None]) == spend(20, "5")
-    assert dearest(usages, [None, cost("5", currency="EUR"), None]) == spend(20, None)
+    assert largest_spend(usages, [cost("1"), cost("5"), None]) == spend(20, "5")
+    assert largest_spend(usages, [None, cost("5", currency="EUR"), None]) == spend(20, None)

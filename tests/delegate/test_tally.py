@@ -6,7 +6,15 @@ import pytest
 
 from ullage.delegate.delegation import cost_json
 from ullage.delegate.policy import ModelEntry
-from ullage.delegate.spend_limits import NOTHING, Spend, as_reported, complete_usage, price_attempt, sum_spend, together
+from ullage.delegate.spend_limits import (
+    NOTHING,
+    Spend,
+    complete_usage,
+    price_attempt,
+    sum_spend,
+    together,
+    use_reported_cost,
+)
 from ullage.models import Cost, Usage, shipped
 
 pytestmark = pytest.mark.requirement("S4:cost")
@@ -66,8 +74,8 @@ def test_costs_are_added_where_all_are_known_and_of_one_currency():
 
 
 def test_what_was_billed_wins_where_it_is_said():
-    assert as_reported(cost("1", "2"), None, "p", WHEN) == cost("1", "2")
-    known, unknown = as_reported(cost("1", "2"), "0.5", "p", WHEN), as_reported(None, "0.5", "p", WHEN)
+    assert use_reported_cost(cost("1", "2"), None, "p", WHEN) == cost("1", "2")
+    known, unknown = use_reported_cost(cost("1", "2"), "0.5", "p", WHEN), use_reported_cost(None, "0.5", "p", WHEN)
     assert known is not None
     assert unknown is not None
     assert (known.total, unknown.total, unknown.input) == (Decimal("0.5"), Decimal("0.5"), None)

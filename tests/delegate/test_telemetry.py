@@ -15,7 +15,7 @@ from delegate.delegates import Both, delegate, saying
 from delegate.streams import ANSWERS, Scripted
 from ullage.delegate.delegate_tools import DelegateSource
 from ullage.delegate.delegation import Ask
-from ullage.delegate.model_call import Happening, Observer, ProviderFailed
+from ullage.delegate.model_call import Observer, ProviderFailed, RunRecord
 from ullage.delegate.telemetry import COLUMNS, Level, Telemetry, UsageExport, lines
 from ullage.errors import SourceFailed
 from ullage.messages import Message, Text
@@ -27,13 +27,13 @@ SECRET = "the launch code is 0000"
 
 @dataclass
 class Seen:
-    happenings: list[Happening] = field(default_factory=list[Happening])
+    happenings: list[RunRecord] = field(default_factory=list[RunRecord])
 
-    def happened(self, happening: Happening) -> None:
-        self.happenings.append(happening)
+    def record_run(self, run_record: RunRecord) -> None:
+        self.happenings.append(run_record)
 
 
-async def run(openai: Scripted, *observers: Observer) -> Happening:
+async def run(openai: Scripted, *observers: Observer) -> RunRecord:
     seen = Seen()
     async with Both(openai).client() as client:
         asking = delegate(client)
@@ -64,15 +64,15 @@ async def test_a_run_is_told_with_its_route_and_cost():
 
 @pytest.mark.requirement("S4:telemetry", "S4:env")
 async def test_a_route_reports_all_attempts_with_the_time_they_took_and_waited():
-    happening = await run(Scripted([ANSWERS["chat"]]))
-    (answered,) = happening.attempts
+    run_record = await run(Scripted([ANSWERS["chat"]]))
+    (answered,) = run_record.attempts
     failed = replace(answered, success=False, kind="timeout", status=504, error="took too long", milliseconds=30.0)
     answered = replace(answered, milliseconds=200.0, waited=1_000.0)
-    found = [line for _, line in lines(replace(happening, attempts=(failed, answered)), None)]
+    found = [line for _, line in lines(replace(run_record, attempts=(failed, answered)), None)]
     first, second = (line for line in found if line["event"] == "attempt")
     other = replace(failed, alias="other", provider="elsewhere", model="m")
     (route,) = (
-        line for _, line in lines(replace(happening, attempts=(other, answered)), None) if line["event"] == "route"
+        line for _, line in lines(replace(run_record, attempts=(other, answered)), None) if line["event"] == "route"
     )
     assert (route["alias"], route["provider"], route["attempts"]) == (answered.alias, "openai", 2)
     model = {"provider": "openai", "model": answered.model, "alias": answered.alias}
@@ -98,9 +98,9 @@ async def test_fallbacks_errors_and_warnings_are_told():
 
 @pytest.mark.requirement("S4:telemetry", "S4:env")
 async def test_a_call_that_costs_too_much_is_an_alert():
-    happening = await run(Scripted([ANSWERS["chat"]]))
-    assert [line["event"] for _, line in lines(happening, Decimal("0.0001"))][-1] == "cost_alert"
-    assert [line["event"] for _, line in lines(happening, Decimal(1))][-1] == "route"
+    run_record = await run(Scripted([ANSWERS["chat"]]))
+    assert [line["event"] for _, line in lines(run_record, Decimal("0.0001"))][-1] == "cost_alert"
+    assert [line["event"] for _, line in lines(run_record, Decimal(1))][-1] == "route"
 
 
 FILES: Json = {"hello.py": "def hello():\n    return 1\n"}
@@ -142,13 +142,13 @@ async def call(tool: str, arguments: JsonObject, observer: Observer) -> None:
 
 @pytest.mark.requirement("S4:telemetry")
 async def test_what_is_known_to_have_cost_too_much_is_an_alert_though_the_rest_has_no_price():
-    happening = await run(Scripted([ANSWERS["chat"]]))
-    (answered,) = happening.attempts
+    run_record = await run(Scripted([ANSWERS["chat"]]))
+    (answered,) = run_record.attempts
     assert answered.cost is not None
     for cost in (None, replace(answered.cost, currency="EUR")):
-        some = replace(happening, attempts=(replace(answered, cost=cost), answered), cost=None)
+        some = replace(run_record, attempts=(replace(answered, cost=cost), answered), cost=None)
         assert [line["event"] for _, line in lines(some, Decimal("0.0001"))][-1] == "cost_alert"
-        none = replace(happening, attempts=(replace(answered, cost=cost),), cost=cost)
+        none = replace(run_record, attempts=(replace(answered, cost=cost),), cost=cost)
         assert [line["event"] for _, line in lines(none, Decimal("0.0001"))][-1] == "route"
 
 
@@ -214,12 +214,12 @@ def test_processes_that_share_an_export_never_mix_their_lines(tmp_path: Path):
 
 @pytest.mark.requirement("S4:cost", "S4:usage")
 async def test_the_usage_of_an_answer_is_that_of_the_attempt_that_answered():
-    happening = await run(Scripted([httpx2.Response(401)]))
-    assert happening.outcome is not None
-    refused, answered = happening.attempts
+    run_record = await run(Scripted([httpx2.Response(401)]))
+    assert run_record.outcome is not None
+    refused, answered = run_record.attempts
     assert refused.usage != answered.usage
-    assert (happening.outcome.usage, happening.outcome.usage_reported) == (answered.usage, answered.usage_reported)
-    assert happening.outcome.attempts == (refused, answered)
+    assert (run_record.outcome.usage, run_record.outcome.usage_reported) == (answered.usage, answered.usage_reported)
+    assert run_record.outcome.attempts == (refused, answered)
 
 
 @pytest.mark.requirement("S4:telemetry", "S4:env")

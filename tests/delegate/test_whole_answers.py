@@ -193,7 +193,7 @@ def test_only_a_stream_that_comes_in_pairs_from_its_beginning_is_taken_for_doubl
     kept, passing = list[RawEvent](), RepeatFilter()
     for letter in text:
         kept += passing.pass_on((None, letter), is_whole=False)
-    kept += passing.held_back()
+    kept += passing.take_held()
     assert "".join(letter for _, letter in kept) == passed
 
 

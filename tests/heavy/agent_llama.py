@@ -12,7 +12,7 @@ import httpx2
 
 from heavy.delegate_llama import PATIENT
 from ullage.delegate import Completion, Delegate, Event, ModelEntry, OpenAIChat, Outgoing, Policy, Provider
-from ullage.delegate.model_call import Reader, Written
+from ullage.delegate.model_call import Reader, WireRequest
 from ullage.messages import Message, Text, ToolCall, ToolDefinition, ToolResult
 from ullage.models import ModelTable, Usage, shipped
 from ullage.testing import FakeSource
@@ -31,7 +31,7 @@ class CallingWire:
 
     inner: OpenAIChat = field(default_factory=OpenAIChat)
 
-    def write(self, outgoing: Outgoing) -> Written:
+    def write(self, outgoing: Outgoing) -> WireRequest:
         if not outgoing.tools:
             return self.inner.write(outgoing)
         system, *rest = outgoing.messages

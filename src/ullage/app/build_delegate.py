@@ -54,7 +54,6 @@ from ullage.delegate import (
     Conversation,
     Delegate,
     Gemini,
-    Happening,
     LocalPurse,
     ModelEntry,
     Observer,
@@ -64,6 +63,7 @@ from ullage.delegate import (
     Provider,
     Purse,
     RouteRequest,
+    RunRecord,
     Scope,
     StoredPurse,
     Telemetry,
@@ -160,18 +160,18 @@ def _entry(identity: str) -> Json:
 class Ledgering:
     recorder: Recorder
 
-    def happened(self, happening: Happening) -> None:
-        for attempt in happening.attempts:
-            self.recorder.record(_ledgering_entry(happening, attempt))
-        if happening.outcome is not None:
-            answered = happening.attempts[-1]
+    def record_run(self, run_record: RunRecord) -> None:
+        for attempt in run_record.attempts:
+            self.recorder.record(_ledgering_entry(run_record, attempt))
+        if run_record.outcome is not None:
+            answered = run_record.attempts[-1]
             # Of several attempts with one model, the last.
-            failed = {(one.provider, one.model): one for one in happening.attempts if not one.success}
+            failed = {(one.provider, one.model): one for one in run_record.attempts if not one.success}
             failed.pop((answered.provider, answered.model), None)
             for attempt in failed.values():
-                caller, status = happening.caller, "" if attempt.status is None else f" (HTTP {attempt.status})"
+                caller, status = run_record.caller, "" if attempt.status is None else f" (HTTP {attempt.status})"
                 fallback = AuditEvent(
-                    time=happening.time,
+                    time=run_record.time,
                     kind="fallback",
                     principal=caller.principal,
                     session=caller.session,
@@ -183,18 +183,18 @@ class Ledgering:
                 self.recorder.audit(fallback)
 
 
-def _ledgering_entry(happening: Happening, attempt: Attempt) -> Entry:
-    caller, usage, cost = happening.caller, attempt.usage, attempt.cost
+def _ledgering_entry(run_record: RunRecord, attempt: Attempt) -> Entry:
+    caller, usage, cost = run_record.caller, attempt.usage, attempt.cost
     total = None if cost is None else cost.total
     return Entry(
-        time=happening.time,
+        time=run_record.time,
         kind="model",
         principal=caller.principal,
         session=caller.session,
         session_inferred=caller.session_inferred,
         client=caller.client,
         server=attempt.provider,
-        tool=None if (happening.tool or happening.task) is None else f"delegate.{happening.tool or happening.task}",
+        tool=None if (run_record.tool or run_record.task) is None else f"delegate.{run_record.tool or run_record.task}",
         model=attempt.model,
         tokens=(usage.input or 0) + (usage.output or 0),
         method=Method.ANCHORED if attempt.usage_reported else Method.ESTIMATED,

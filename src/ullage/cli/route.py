@@ -26,11 +26,11 @@ from ullage.delegate import (
     Ask,
     Candidate,
     Case,
+    MeanResult,
     Policy,
-    Recorded,
+    RecordedOutcome,
     Route,
     RouteRequest,
-    Standing,
     detect_language,
     evaluate,
     route,
@@ -66,10 +66,10 @@ def print_evaluation(settings: Settings, file: Path, *, as_json: bool) -> int:
     if as_json:
         emit_json(
             {
-                "policy": _standing(found.policy),
-                "singles": [_standing(one) for one in found.singles],
-                "random": _standing(found.chance),
-                "oracle": _standing(found.oracle),
+                "policy": _result_json(found.policy),
+                "singles": [_result_json(one) for one in found.singles],
+                "random": _result_json(found.chance),
+                "oracle": _result_json(found.oracle),
                 "cases": found.cases,
                 "left_out": found.left_out,
                 "dominant": found.dominant,
@@ -143,7 +143,7 @@ def read_cases(text: str, name: str) -> list[Case]:
             outcomes: Mapping[str, Any] = row["outcomes"] if "outcomes" in row else {row["model"]: row}
             for model, said in outcomes.items():
                 cost = said.get("cost")
-                case["outcomes"][str(model)] = Recorded(
+                case["outcomes"][str(model)] = RecordedOutcome(
                     score=float(said["score"]), cost=None if cost is None else float(cost)
                 )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -161,7 +161,7 @@ def read_cases(text: str, name: str) -> list[Case]:
                 language=one.get("language"),
                 domain=one.get("domain"),
                 tier=one.get("tier"),
-                outcomes=cast("dict[str, Recorded]", one["outcomes"]),
+                outcomes=cast("dict[str, RecordedOutcome]", one["outcomes"]),
             )
         )
     return cases
@@ -176,11 +176,11 @@ def _lines(text: str, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 raise InvalidArguments(f"`{name}`, line {number} is not JSON") from error
 
 
-def _evaluation_row(one: Standing) -> tuple[str, str, str]:
+def _evaluation_row(one: MeanResult) -> tuple[str, str, str]:
     return one.name, f"{one.score:.3f}", "-" if one.cost is None else f"{one.cost:.6f}"
 
 
-def _standing(one: Standing) -> dict[str, Json]:
+def _result_json(one: MeanResult) -> dict[str, Json]:
     return {"name": one.name, "score": one.score, "cost": one.cost}
 
 

@@ -7,8 +7,8 @@ decides whether to try again.
 `remove_quotations` removes quotations of the request from a provider's error message, and keys: some servers repeat the
 key or the prompt in their messages, and neither may be written to logs.
 
-`telling` reports progress at most every half second, and only if something arrived: the number of characters so far,
-never the text, which may still be discarded.
+`progress_listener` reports progress at most every half second, and only if something arrived: the number of characters
+so far, never the text, which may still be discarded.
 
 `RepeatFilter` removes events that a stream sends twice. Some proxies deliver every event twice, or the whole answer a
 second time after the first, which would double its text. Events are compared as they were sent. A stream that repeats a
@@ -51,10 +51,19 @@ from .model_call import (
     ThinkingDelta,
     Timeouts,
 )
-from .providers import failed_with
+from .providers import status_error
 from .providers.answer_stream import parse_event
 
-__all__ = ["Hear", "Numbers", "RawEvent", "RepeatFilter", "attempt", "remove_quotations", "single_copy", "telling"]
+__all__ = [
+    "Hear",
+    "RawEvent",
+    "RepeatFilter",
+    "SequenceNumbers",
+    "attempt",
+    "progress_listener",
+    "remove_quotations",
+    "single_copy",
+]
 
 RawEvent = tuple[str | None, str]
 """An event's name, if it has one, and its data."""
@@ -66,7 +75,7 @@ _NUMBER = re.compile(r'"sequence_number":\s*(\d+)')
 
 
 @dataclass(slots=True)
-class Numbers:
+class SequenceNumbers:
     """Recognises events that are sent again after a connection was resumed, by their sequence numbers."""
 
     _seen: dict[str, RawEvent] = field(default_factory=dict[str, RawEvent])
@@ -124,7 +133,7 @@ class RepeatFilter:
         if self._open is None and self._pairs < _CERTAIN and event == self._first:
             # The same event three times or more is a repeated piece, not a doubled stream.
             self._is_single = True
-            return [*self.held_back(), event]
+            return [*self.take_held(), event]
         if self._open is None:
             self._open = event
             if self._pairs >= _CERTAIN:
@@ -143,9 +152,9 @@ class RepeatFilter:
             return []
         self._is_single = self._pairs < _CERTAIN
         self._open = event
-        return [*self.held_back(), event]
+        return [*self.take_held(), event]
 
-    def held_back(self) -> list[RawEvent]:
+    def take_held(self) -> list[RawEvent]:
         """Return the events still kept when the stream ends, and clear them."""
         held, self._held = self._held, []
         return held
@@ -384,7 +393,7 @@ async def _response(
                         body += piece
                         if len(body) > _ERROR_BODY:
                             break
-                    raise failed_with(response.status_code, _attempt_read(bytes(body)), _retry_after(response.headers))
+                    raise status_error(response.status_code, _attempt_read(bytes(body)), _retry_after(response.headers))
             yield response
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):
@@ -468,7 +477,7 @@ class _Listening:
     """The events read, in order."""
     is_reasoning: bool = False
     repeats: RepeatFilter = field(default_factory=RepeatFilter)
-    numbers: Numbers = field(default_factory=Numbers)
+    numbers: SequenceNumbers = field(default_factory=SequenceNumbers)
     carried: float | None = None
     """When the last event other than a keep-alive arrived; None before the first."""
 
@@ -506,8 +515,8 @@ class _Listening:
 
     def silent(self) -> ProviderFailed:
         if self.carried is None:
-            return _silent(self.timeouts.first_byte, "first_byte")
-        return _silent(min(self.timeouts.idle, self.timeouts.keep_alive), "idle")
+            return _silence_error(self.timeouts.first_byte, "first_byte")
+        return _silence_error(min(self.timeouts.idle, self.timeouts.keep_alive), "idle")
 
 
 async def _listen(response: httpx2.Response, listening: _Listening) -> None:
@@ -543,7 +552,7 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
         if not listening.is_over:
             # Even if the stream broke, the end of the answer may be among the events that wait for their duplicate.
             with suppress(ProviderFailed):
-                listening.read(listening.repeats.held_back())
+                listening.read(listening.repeats.take_held())
         if stream.document is not None:
             # A provider that does not stream sends one JSON value, or one per line. A complete answer is read even if
             # the response does not end.
@@ -575,7 +584,7 @@ async def _read_events(
                 async for _ in events:
                     pass
             return
-    listening.read(listening.repeats.held_back())
+    listening.read(listening.repeats.take_held())
 
 
 def _attempt_read(body: bytes) -> Json:
@@ -602,10 +611,10 @@ def _within(seconds: float, kind: FailureKind) -> Generator[None]:
     with anyio.move_on_after(seconds) as scope:
         yield
     if scope.cancelled_caught:
-        raise _silent(seconds, kind)
+        raise _silence_error(seconds, kind)
 
 
-def _silent(seconds: float, kind: FailureKind) -> ProviderFailed:
+def _silence_error(seconds: float, kind: FailureKind) -> ProviderFailed:
     said = "did not begin to answer" if kind == "first_byte" else "said nothing more"
     return ProviderFailed(f"{said} for {seconds:g} seconds", kind=kind)
 
@@ -676,7 +685,7 @@ class _Heard:
 
 
 @asynccontextmanager
-async def telling(progress: Progress | None) -> AsyncGenerator[Hear]:
+async def progress_listener(progress: Progress | None) -> AsyncGenerator[Hear]:
     """Yield a listener that reports progress to the client while an answer arrives."""
     heard = _Heard()
     if progress is None:

@@ -1,7 +1,7 @@
 """Checks an answer against a schema or rule, and asks again with the error.
 
-`ask_until_fit` calls a function that reads the answer or raises `Unfit` with what is wrong. The model then gets its
-answer and the error, a few times at most. A truncated answer is not read at all.
+`ask_until_fit` calls a function that reads the answer or raises `UnfitAnswer` with what is wrong. The model then gets
+its answer and the error, a few times at most. A truncated answer is not read at all.
 
 Retries and parallel runs count as one call for the budget: `OneCall` applies the per-call ceiling to all of them, and
 their cost is that of every attempt, successful or not. All other ceilings and sums are those of the purse behind it.
@@ -29,14 +29,14 @@ from ullage.tool import Caller, Json, JsonObject
 
 from .attempt import Hear
 from .delegation import Ask, Delegate
-from .model_call import Attempt, Happening, Observer, Outcome, tables_of
+from .model_call import Attempt, Observer, Outcome, RunRecord, tables_of
 from .spend_limits import NO_SPEND, Purse, Spend, Ticket, together
 
 __all__ = [
     "PROMPTS",
-    "Checked",
+    "CheckedAnswer",
     "OneCall",
-    "Unfit",
+    "UnfitAnswer",
     "as_one_call",
     "ask_until_fit",
     "asked",
@@ -86,12 +86,12 @@ class OneCall:
         """End a task or session in the purse behind this one."""
         await self.purse.end(caller, task)
 
-    def happened(self, happening: Happening) -> None:
+    def record_run(self, run_record: RunRecord) -> None:
         """Record a run and pass it to the observers."""
-        told = replace(happening, earlier=tuple(self.attempts))
-        self.attempts += happening.attempts
+        told = replace(run_record, earlier=tuple(self.attempts))
+        self.attempts += run_record.attempts
         for observer in self.observers:
-            observer.happened(told)
+            observer.record_run(told)
 
     @property
     def cost(self) -> Cost | None:
@@ -149,12 +149,12 @@ Value = TypeVar("Value")
 _TIMES = 3
 
 
-class Unfit(Exception):
+class UnfitAnswer(Exception):
     """Raised with the reason why an answer is unusable, in words with which the model can correct it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checked(Generic[Value]):
+class CheckedAnswer(Generic[Value]):
     """An answer that passed its check."""
 
     value: Value
@@ -166,13 +166,13 @@ class Checked(Generic[Value]):
 
 async def ask_until_fit(
     delegate: Delegate, ask: Ask, fits: Callable[[str], Value], hear: Hear = lambda _: None
-) -> Checked[Value]:
+) -> CheckedAnswer[Value]:
     """Ask until an answer passes its check.
 
     Args:
         delegate: runs the request.
         ask: the request.
-        fits: returns the value of an answer, or raises `Unfit`.
+        fits: returns the value of an answer, or raises `UnfitAnswer`.
         hear: called with each piece of an answer as it arrives.
 
     Raises:
@@ -184,10 +184,10 @@ async def ask_until_fit(
         outcome = await asked.run(ask, hear)
         outcomes.append(outcome)
         try:
-            return Checked(fits(_whole(outcome)), outcome, tuple(outcomes))
-        except Unfit as fault:
+            return CheckedAnswer(fits(_complete_text(outcome)), outcome, tuple(outcomes))
+        except UnfitAnswer as fault:
             faults.append(str(fault))
-            messages = (*ask.messages, outcome.completion.message, _again(str(fault)))
+            messages = (*ask.messages, outcome.completion.message, _correction_message(str(fault)))
             ask = replace(ask, messages=messages, prompt_tokens=None)
     raise SourceFailed(
         f"none of {_TIMES} answers would do; the last: {faults[-1]}",
@@ -195,14 +195,14 @@ async def ask_until_fit(
     )
 
 
-def _whole(outcome: Outcome) -> str:
+def _complete_text(outcome: Outcome) -> str:
     """Return the answer's text if it ended normally; a truncated one may look complete."""
     if outcome.completion.finish == "length":
-        raise Unfit("it was cut off before its end: be shorter")
+        raise UnfitAnswer("it was cut off before its end: be shorter")
     return outcome.completion.text
 
 
-def _again(fault: str) -> Message:
+def _correction_message(fault: str) -> Message:
     return Message(role="user", parts=(Text(f"That cannot be used: {fault}. Write all of it again, corrected."),))
 
 
@@ -242,13 +242,13 @@ def describe_schema(schema: JsonObject) -> str:
 
 
 def read_fitting(text: str, schema: JsonObject) -> str:
-    """Return the JSON of an answer; raise `Unfit` if there is none or it does not match the schema."""
+    """Return the JSON of an answer; raise `UnfitAnswer` if there is none or it does not match the schema."""
     fenced = _FENCE.match(text)
     body = (fenced[1] if fenced else text).strip()
     try:
         value = cast("Json", json.loads(body))
     except (ValueError, RecursionError) as error:
-        raise Unfit("it is not JSON") from error
+        raise UnfitAnswer("it is not JSON") from error
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend  # pyright: ignore[reportUnknownVariableType]
 
@@ -259,5 +259,5 @@ def read_fitting(text: str, schema: JsonObject) -> str:
     fault = next(iter(checker(schema).iter_errors(value)), None)
     if fault is not None:
         place = "/".join(str(step) for step in fault.absolute_path) or "the whole"
-        raise Unfit(f"at `{place}` it does not fit the schema: {fault.message[:200]}")
+        raise UnfitAnswer(f"at `{place}` it does not fit the schema: {fault.message[:200]}")
     return body

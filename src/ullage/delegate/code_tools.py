@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher, unified_diff
 
-from .checked_answers import Unfit
+from .checked_answers import UnfitAnswer
 
 __all__ = [
     "SEED",
@@ -344,21 +344,21 @@ def framework_for(files: Mapping[str, str]) -> str:
 
 
 def read_suite(text: str) -> Suite:
-    """Read a suite from an answer; raise `Unfit` if files or command are missing, or Python does not parse."""
+    """Read a suite from an answer; raise `UnfitAnswer` if files or command are missing, or Python does not parse."""
     command = _COMMAND.search(text)
     if command is None or not command[1].strip():
-        raise Unfit("there is no `## Commands` with a fenced block")
+        raise UnfitAnswer("there is no `## Commands` with a fenced block")
     files = {path.strip(): body for path, body in _FILE.findall(text)}
     if not files:
-        raise Unfit("there is no `### PATH` with a fenced block under `## Files`")
+        raise UnfitAnswer("there is no `### PATH` with a fenced block under `## Files`")
     for path, body in files.items():
         if path.startswith(("/", "~")) or ".." in path.split("/"):
-            raise Unfit(f"`{path}` is outside the project")
+            raise UnfitAnswer(f"`{path}` is outside the project")
         if path.endswith(".py"):
             try:
                 ast.parse(body)
             except (SyntaxError, ValueError) as error:
-                raise Unfit(f"`{path}` is not Python: {error}") from error
+                raise UnfitAnswer(f"`{path}` is not Python: {error}") from error
     return Suite(command[1].strip(), files)
 
 

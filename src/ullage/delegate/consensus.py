@@ -292,7 +292,7 @@ class _Answer:
 def agreement(answers: Sequence[str]) -> float | None:
     """Return the mean agreement of all pairs, from 0 to 1; None for fewer than two answers."""
     pairs = list(combinations([_Answer(answer) for answer in answers], 2))
-    return sum(_alike(*pair) for pair in pairs) / len(pairs) if pairs else None
+    return sum(_compare_answers(*pair) for pair in pairs) / len(pairs) if pairs else None
 
 
 def groups(answers: Sequence[str]) -> list[list[int]]:
@@ -300,7 +300,9 @@ def groups(answers: Sequence[str]) -> list[list[int]]:
     read = [_Answer(answer) for answer in answers]
     found = list[list[int]]()
     for place, answer in enumerate(read):
-        same = next((group for group in found if all(_alike(read[one], answer) >= _SAME for one in group)), None)
+        same = next(
+            (group for group in found if all(_compare_answers(read[one], answer) >= _SAME for one in group)), None
+        )
         if same is None:
             found.append([place])
         else:
@@ -308,20 +310,24 @@ def groups(answers: Sequence[str]) -> list[list[int]]:
     return sorted(found, key=len, reverse=True)
 
 
-def _alike(one: _Answer, other: _Answer) -> float:
+def _compare_answers(one: _Answer, other: _Answer) -> float:
     if one.text.split() == other.text.split():
         return 1.0
     # A word that the other answer writes in lower case is not a name, and initials are expanded to the words they
     # abbreviate.
     left = [name for name in one.names if name not in other.content or name in other.names]
     right = [name for name in other.names if name not in one.content or name in one.names]
-    named, other_named = _spelled_out(left, right), _spelled_out(right, left)
-    if _differ(one.numbers, other.numbers) or _differ(named, other_named) or _is_turned_round(one, other):
+    named, other_named = _expand_initials(left, right), _expand_initials(right, left)
+    if (
+        _each_has_extra(one.numbers, other.numbers)
+        or _each_has_extra(named, other_named)
+        or _is_turned_round(one, other)
+    ):
         return 0.0
     is_versioned = one.is_versioned or other.is_versioned
     if _has_swapped_numbers(one, other) or _names_others_first(one, other) or _has_other_initials(one, other):
         return 0.0
-    if _is_opposed(one, other) or (is_versioned and _differ(one.versions, other.versions)):
+    if _is_opposed(one, other) or (is_versioned and _each_has_extra(one.versions, other.versions)):
         return 0.0
     left = one.content - set(one.names) | set(named) | (set(one.names) & other.content)
     right = other.content - set(other.names) | set(other_named) | (set(other.names) & one.content)
@@ -358,7 +364,7 @@ def _has_swapped_numbers(one: _Answer, other: _Answer) -> bool:
             words = left[number], left[another]
             if words == (right[another], right[number]) and words[0] != words[1] and all(words):
                 return True
-    return _differ(one.ratios, other.ratios)
+    return _each_has_extra(one.ratios, other.ratios)
 
 
 def _names_others_first(one: _Answer, other: _Answer) -> bool:
@@ -374,12 +380,12 @@ def _has_other_initials(one: _Answer, other: _Answer) -> bool:
     return any(left[name] != right[name] for left, right in pairs for name in left.keys() & right.keys())
 
 
-def _differ(one: Sequence[object], other: Sequence[object]) -> bool:
+def _each_has_extra(one: Sequence[object], other: Sequence[object]) -> bool:
     """Return whether each has something the other lacks. What only one of them mentions is a detail."""
     return bool(set(one) - set(other)) and bool(set(other) - set(one))
 
 
-def _spelled_out(names: list[str], others: list[str]) -> list[str]:
+def _expand_initials(names: list[str], others: list[str]) -> list[str]:
     initials = "".join(name[0] for name in others)
     found = list[str]()
     for name in names:
@@ -491,7 +497,7 @@ async def consensus(
         InvalidArguments: fewer than two different models, or an unknown judge.
         UllageError: no model answered; the error is that of the last one and lists all.
     """
-    names = _different(models or tuple(delegate.policy.aliases), delegate.policy)
+    names = _distinct_models(models or tuple(delegate.policy.aliases), delegate.policy)
     if len(names) < 2:
         raise InvalidArguments(
             "a consensus needs two different models",
@@ -540,7 +546,7 @@ async def consensus(
     )
 
 
-def _different(names: tuple[str, ...], policy: Policy) -> tuple[str, ...]:
+def _distinct_models(names: tuple[str, ...], policy: Policy) -> tuple[str, ...]:
     """Return the first name of each different model."""
     by_model = {policy.aliases.get(name, name): name for name in reversed(names)}
     return tuple(name for name in dict.fromkeys(names) if name in by_model.values())

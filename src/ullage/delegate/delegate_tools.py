@@ -26,10 +26,10 @@ from ullage.errors import InvalidArguments, UllageError, UnknownHandle, UnknownT
 from ullage.messages import Media, Message, Text, join_texts
 from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, Tool, ToolSource
 
-from .attempt import Hear, telling
+from .attempt import Hear, progress_listener
 from .checked_answers import (
-    Checked,
-    Unfit,
+    CheckedAnswer,
+    UnfitAnswer,
     ask_until_fit,
     asked,
     check_schema,
@@ -41,7 +41,7 @@ from .checked_answers import (
 from .code_tools import SEED, PatchFailed, framework_for, patch_of, read_patch, read_suite, written
 from .consensus import Consensus, consensus, groups
 from .delegation import DELEGATE, Ask, Delegate, cost_json, counted_as, report, report_failure
-from .model_call import Happening, Outcome
+from .model_call import Outcome, RunRecord
 from .spend_limits import together
 
 __all__ = [
@@ -397,13 +397,13 @@ _SESSIONS = 1_000
 
 
 @dataclass(slots=True)
-class _Happened:
+class _RunCollector:
     """Records the runs of one call."""
 
-    runs: list[Happening] = field(default_factory=list[Happening])
+    runs: list[RunRecord] = field(default_factory=list[RunRecord])
 
-    def happened(self, happening: Happening) -> None:
-        self.runs.append(happening)
+    def record_run(self, run_record: RunRecord) -> None:
+        self.runs.append(run_record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -432,17 +432,17 @@ class DelegateSource(ToolSource):
         if tool is None:
             names = tuple(one.name for one in TOOLS)
             raise UnknownTool(f"no tool is called `{call.tool}`", suggestion=_CHOOSE, options=names)
-        scopes, happened = read_scopes(call.meta), _Happened()
-        watched = replace(self.delegate, observers=(*self.delegate.observers, happened))
+        scopes, collector = read_scopes(call.meta), _RunCollector()
+        watched = replace(self.delegate, observers=(*self.delegate.observers, collector))
         try:
             properties, required = tool.input_schema["properties"], tool.input_schema["required"]
             known = tuple(properties) if isinstance(properties, dict) else ()
             wanted = tuple(str(name) for name in required) if isinstance(required, list) else ()
             arguments = read(call.arguments, known, wanted)
-            async with telling(call.progress) as hear:
+            async with progress_listener(call.progress) as hear:
                 return await replace(self, delegate=watched).answer(tool, call, arguments, hear)
         except UllageError as error:
-            error.meta = {**error.meta, DELEGATE: report_failure(happened.runs)}
+            error.meta = {**error.meta, DELEGATE: report_failure(collector.runs)}
             error.suggestion = error.suggestion or (_CHOOSE if error.options else _AGAIN)
             raise
         finally:
@@ -506,7 +506,7 @@ class DelegateSource(ToolSource):
         files = await self._contents(arguments)
         messages = (*self._system("diff"), asked(shown_files(files), arguments.prompt))
         ask = self._ask(call, arguments, "diff", messages)
-        found = await ask_until_fit(self.delegate, ask, lambda text: _fitting(text, files), hear)
+        found = await ask_until_fit(self.delegate, ask, lambda text: _normalize_patch(text, files), hear)
         return Reply.text(found.value, meta={DELEGATE: _report_checked(found)})
 
     async def _tests(self, call: Call, arguments: Arguments, hear: Hear) -> Reply:
@@ -522,7 +522,7 @@ class DelegateSource(ToolSource):
         names = list(found.answers)
         same = groups([one.completion.text for one in found.answers.values()])
         return Reply.text(
-            _together(found),
+            _join_answers(found),
             meta={
                 DELEGATE: {
                     "agreement": found.agreement,
@@ -617,14 +617,14 @@ class DelegateSource(ToolSource):
         )
 
 
-def _fitting(text: str, files: dict[str, str]) -> str:
+def _normalize_patch(text: str, files: dict[str, str]) -> str:
     try:
         return patch_of(files, read_patch(text))
     except PatchFailed as fault:
-        raise Unfit(str(fault)) from fault
+        raise UnfitAnswer(str(fault)) from fault
 
 
-def _report_checked(found: Checked[Any]) -> dict[str, Json]:
+def _report_checked(found: CheckedAnswer[Any]) -> dict[str, Json]:
     """Return the metadata with the cost of every answer, rejected ones included."""
     said = report(found.outcome)
     said["cost"] = cost_json(together([one.cost for one in found.outcomes]))
@@ -632,7 +632,7 @@ def _report_checked(found: Checked[Any]) -> dict[str, Json]:
     return said
 
 
-def _together(found: Consensus) -> str:
+def _join_answers(found: Consensus) -> str:
     """Return the text for the caller's model: one answer if a judge wrote it or all agree, else each; and which
     models failed."""
     first_lines = {name: why.partition("\n")[0][:120] for name, why in found.failed.items()}

@@ -30,9 +30,9 @@ from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
 from ullage.tracing import child_span
 
 from .attempt import Hear, attempt
-from .model_call import Attempt, Completion, Event, Happening, Observer, Outcome, Outgoing, Provider, ProviderFailed
+from .model_call import Attempt, Completion, Event, Observer, Outcome, Outgoing, Provider, ProviderFailed, RunRecord
 from .policy import Policy
-from .retry_fallback import Benched, Patience, after, unanswered_error
+from .retry_fallback import ModelCooldowns, Patience, decide_next_step, unanswered_error
 from .router import (
     Candidate,
     Route,
@@ -48,13 +48,13 @@ from .spend_limits import (
     Payment,
     Purse,
     Unlimited,
-    as_reported,
-    believable,
     complete_usage,
-    dearest,
+    drop_impossible_usage,
+    largest_spend,
     price_attempt,
     sum_spend,
     together,
+    use_reported_cost,
 )
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ __all__ = [
     "outgoing",
     "report",
     "report_failure",
-    "to_be_weighed",
     "usage_json",
+    "weighing_arguments",
 ]
 
 _OUTPUT = 4_096
@@ -279,20 +279,20 @@ def report(outcome: Outcome) -> dict[str, Json]:
     return said
 
 
-def report_failure(happened: Sequence[Happening]) -> dict[str, Json]:
+def report_failure(runs: Sequence[RunRecord]) -> dict[str, Json]:
     """Return the metadata of a failed call: what was tried, and what it cost.
 
     Args:
-        happened: the runs of the call, some of which may have answered; empty if no model was asked.
+        runs: the runs of the call, some of which may have answered; empty if no model was asked.
     """
-    attempts = [attempt for one in happened for attempt in one.attempts]
+    attempts = [attempt for one in runs for attempt in one.attempts]
     return {
         "decision": None,
-        "rationale": [reason for one in happened for reason in one.route.rationale],
-        "usage": {"estimated_input_tokens": sum(one.estimated_input for one in happened)},
+        "rationale": [reason for one in runs for reason in one.route.rationale],
+        "usage": {"estimated_input_tokens": sum(one.estimated_input for one in runs)},
         "cost": cost_json(together([one.cost for one in attempts]) if attempts else None),
         "meta": {
-            "fallback_used": any(one.route.preferred for one in happened)
+            "fallback_used": any(one.route.preferred for one in runs)
             or len({(one.provider, one.model) for one in attempts}) > 1,
             "attempts": [_attempt(one) for one in attempts],
         },
@@ -352,7 +352,7 @@ _COUNTED_AS = "gpt-4o"
 """The model whose tokenizer counts for models that are not in the table."""
 
 
-def to_be_weighed(ask: Ask, policy: Policy, models: ModelTable) -> tuple[Request, str]:
+def weighing_arguments(ask: Ask, policy: Policy, models: ModelTable) -> tuple[Request, str]:
     """Return the request to count and the model to count it for, before a route is chosen.
 
     The model is the one the policy would ask first for a short prompt.
@@ -404,7 +404,7 @@ class Delegate:
     """Limit in seconds for all attempts of a run without a deadline; three times as long if the first model reasons."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     chance: Callable[[], float] = random.random
-    benched: Benched = field(default_factory=lambda: Benched(time.monotonic))
+    cooldowns: ModelCooldowns = field(default_factory=lambda: ModelCooldowns(time.monotonic))
     _languages: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     async def plan(self, ask: Ask) -> tuple[Route, int]:
@@ -417,7 +417,7 @@ class Delegate:
         if estimated is None:
             from ullage.tokens import patiently
 
-            weighed = await patiently(self.meter.weigh_steps(*to_be_weighed(ask, self.policy, self.models)))
+            weighed = await patiently(self.meter.weigh_steps(*weighing_arguments(ask, self.policy, self.models)))
             estimated = weighed.total.high
         language, how = self._language(ask)
         found = route(
@@ -437,7 +437,7 @@ class Delegate:
         )
         if ask.alone:
             return replace(found, candidates=found.candidates[:1]), estimated
-        return without(found, self.benched.now()), estimated
+        return without(found, self.cooldowns.active()), estimated
 
     async def run(self, ask: Ask, hear: Hear = lambda _: None) -> Outcome:
         """Return the first complete answer.
@@ -451,20 +451,20 @@ class Delegate:
             OverBudget: a spending ceiling leaves too little for the request.
             InvalidArguments: the model, tier or domain does not exist, or the prompt fits no context window.
         """
-        ask, cut, (found, estimated) = await self._held_by_a_window(ask)
+        ask, cut, (found, estimated) = await self._fit_window(ask)
         longest = self.longest * (3 if found.candidates[0].thinks else 1)
         deadline = anyio.current_time() + longest if ask.deadline is None else ask.deadline
         course = Course(route=found, estimated=estimated, deadline=deadline, warnings=cut)
         # The estimate is the most that the most expensive candidate could cost.
-        uses = [(one, _most(one, course.estimated)) for one in course.route.candidates]
+        uses = [(one, _largest_usage(one, course.estimated)) for one in course.route.candidates]
         prices = [self._price(candidate, usage) for candidate, usage in uses]
-        estimate = dearest([usage for _, usage in uses], prices)
+        estimate = largest_spend([usage for _, usage in uses], prices)
         order = _Order(
             ask=ask, hear=hear, payment=Payment(purse=self.purse, estimate=estimate, caller=ask.caller, task=ask.task)
         )
         await order.payment.set_aside((), is_priced=self._is_priced(found.candidates[0], course))
         try:
-            answered = await self._in_turn(order, course)
+            answered = await self._try_candidates(order, course)
             course.warnings += await order.payment.settle(course.attempts)
         except BaseException as failed:
             said = failed.message if isinstance(failed, UllageError) else "was given up"
@@ -479,7 +479,7 @@ class Delegate:
         self._tell(ask, course, outcome, None)
         return outcome
 
-    async def _held_by_a_window(self, ask: Ask) -> tuple[Ask, list[str], tuple[Route, int]]:
+    async def _fit_window(self, ask: Ask) -> tuple[Ask, list[str], tuple[Route, int]]:
         """Return the request (shortened if allowed and necessary), warnings about that, and its plan."""
         try:
             return ask, [], await self.plan(ask)
@@ -489,7 +489,7 @@ class Delegate:
                 room = too_long.room
 
                 def fits(messages: tuple[Message, ...]) -> bool:
-                    asked = to_be_weighed(replace(ask, messages=messages), self.policy, self.models)
+                    asked = weighing_arguments(replace(ask, messages=messages), self.policy, self.models)
                     return self.meter.weigh(*asked).total.high <= room
 
                 found = await anyio.to_thread.run_sync(shorten_last_message, ask.messages, fits)
@@ -499,11 +499,11 @@ class Delegate:
         return ask, [f"the prompt was cut: {found.left_out:,} characters left out"], await self.plan(ask)
 
     def _is_priced(self, candidate: Candidate, course: Course) -> bool:
-        price = self._price(candidate, _most(candidate, course.estimated))
+        price = self._price(candidate, _largest_usage(candidate, course.estimated))
         return sum_spend((), price).dollars is not None
 
     def _tell(self, ask: Ask, course: Course, outcome: Outcome | None, error: str | None) -> None:
-        happening = Happening(
+        run_record = RunRecord(
             time=self.now(),
             caller=ask.caller,
             task=ask.task or ask.tool,
@@ -516,35 +516,35 @@ class Delegate:
             error=error,
         )
         for observer in self.observers:
-            observer.happened(happening)
+            observer.record_run(run_record)
 
-    async def _in_turn(self, order: "_Order", course: Course) -> tuple[Candidate, Completion]:
+    async def _try_candidates(self, order: "_Order", course: Course) -> tuple[Candidate, Completion]:
         failures = list[tuple[Candidate, ProviderFailed]]()
         for candidate in course.route.candidates:
             if candidate.window is not None and candidate.window <= course.at_least:
                 continue
             try:
-                return candidate, await self._patiently(candidate, order, course)
+                return candidate, await self._try_with_retries(candidate, order, course)
             except ProviderFailed as failure:
                 failures.append((candidate, failure))
                 if course.is_over:
                     break
         raise unanswered_error(failures, course.attempts)
 
-    async def _patiently(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
+    async def _try_with_retries(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
         """Try one candidate as often as the retry rules allow."""
         tries, is_priced = 0, self._is_priced(candidate, course)
         while True:
             tries += 1
             course.warnings += await order.payment.set_aside(course.attempts, is_priced=is_priced)
             try:
-                return await self._once(candidate, order, course)
+                return await self._try_once(candidate, order, course)
             except ProviderFailed as failed:
                 left = course.deadline - anyio.current_time()
-                step = after(failed, tries, self.patience, chance=self.chance(), left=left)
+                step = decide_next_step(failed, tries, self.patience, chance=self.chance(), left=left)
                 course.is_over = step.do == "stop"
                 if step.bench:
-                    self.benched.sit(candidate.entry.id, step.bench)
+                    self.cooldowns.start(candidate.entry.id, step.bench)
                 if step.larger and candidate.window is not None:
                     course.at_least = max(course.at_least, candidate.window)
                 if step.loud:
@@ -556,9 +556,9 @@ class Delegate:
                 course.wait = step.wait
                 await anyio.sleep(step.wait)
 
-    async def _once(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
+    async def _try_once(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
         trial = Trial(candidate=candidate, hear=order.hear, waited=course.take_wait())
-        self.benched.trying(candidate.entry.id)
+        self.cooldowns.begin_trial(candidate.entry.id)
         try:
             answer = await self._ask_provider(candidate, order, course, trial)
         except ProviderFailed as failed:
@@ -568,9 +568,9 @@ class Delegate:
             # Cancelled during the attempt: what had arrived is billed.
             course.attempts.append(self._record_failure(trial, course, ProviderFailed("was given up", kind="deadline")))
             raise
-        self.benched.rise(candidate.entry.id)
+        self.cooldowns.end(candidate.entry.id)
         # Count only if the provider reported no usage: counting a long answer is slow.
-        said = believable(answer.usage)
+        said = drop_impossible_usage(answer.usage)
         # The model also wrote its tool calls, which are not streamed.
         came = 0
         if said.output is None:
@@ -578,7 +578,7 @@ class Delegate:
             came = self._count("".join((trial.text, *calls)), trial.candidate)
         usage, reported = complete_usage(said, sent=course.estimated, came=came)
         reckoned = self._price(trial.candidate, usage)
-        cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
+        cost = use_reported_cost(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
         course.attempts.append(trial.ended(usage=usage, reported=reported, cost=cost))
         return answer
 
@@ -613,7 +613,7 @@ class Delegate:
                 raise
             finally:
                 if span is not None:
-                    usage = believable(reader.so_far())
+                    usage = drop_impossible_usage(reader.so_far())
                     span.set(
                         gen_ai__usage__input_tokens=usage.input,
                         gen_ai__usage__output_tokens=usage.output,
@@ -626,7 +626,7 @@ class Delegate:
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
     def _record_failure(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
-        usage, reported, said = NOTHING, True, believable(trial.so_far())
+        usage, reported, said = NOTHING, True, drop_impossible_usage(trial.so_far())
         if trial.text or said.input is not None or failed.may_be_billed:
             # The usage reported for an interrupted answer may date from its beginning. If nothing arrived, or if
             # hidden reasoning may have been written, book the maximum output.
@@ -674,5 +674,5 @@ class _Order:
     """Whether to send no encrypted reasoning, because a provider refused it."""
 
 
-def _most(candidate: Candidate, estimated: int) -> Usage:
+def _largest_usage(candidate: Candidate, estimated: int) -> Usage:
     return Usage(input=estimated, output=most_output(candidate))

@@ -5,7 +5,7 @@ Requests and answers are in provider-neutral parts with the few settings that ev
 do about a failure.
 
 A `Provider` is a configured provider with its key and time-outs. An `Observer` (ledger, log, cost alert) receives each
-run as a `Happening`, which never contains the prompt, the answer or a key.
+run as a `RunRecord`, which never contains the prompt, the answer or a key.
 
 `is_strict` tells which JSON Schemas providers can enforce.
 """
@@ -28,18 +28,18 @@ __all__ = [
     "Event",
     "FailureKind",
     "Finish",
-    "Happening",
     "Observer",
     "Outcome",
     "Outgoing",
     "Provider",
     "ProviderFailed",
     "Reader",
+    "RunRecord",
     "TextDelta",
     "ThinkingDelta",
     "Timeouts",
     "Wire",
-    "Written",
+    "WireRequest",
     "is_strict",
     "tables_of",
 ]
@@ -67,7 +67,7 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WireRequest:
     """A request in wire format, without the address and the key."""
 
     path: str
@@ -152,7 +152,7 @@ class Reader(Protocol):
 class Wire(Protocol):
     """The request and response format of a provider's API."""
 
-    def write(self, outgoing: Outgoing) -> Written:
+    def write(self, outgoing: Outgoing) -> WireRequest:
         """Return the request in wire format."""
         ...
 
@@ -346,7 +346,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class RunRecord:
     """The record of a finished run, for observers."""
 
     time: datetime
@@ -369,6 +369,6 @@ class Happening:
 class Observer(Protocol):
     """Receives every finished run."""
 
-    def happened(self, happening: Happening) -> None:
+    def record_run(self, run_record: RunRecord) -> None:
         """Record a run; must neither wait nor raise."""
         ...

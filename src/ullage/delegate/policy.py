@@ -31,12 +31,12 @@ __all__ = [
     "Evaluation",
     "Fault",
     "LanguageRule",
+    "MeanResult",
     "ModelEntry",
     "Place",
     "Policy",
-    "Recorded",
-    "Standing",
-    "Warned",
+    "PolicyWarning",
+    "RecordedOutcome",
     "evaluate",
     "lint",
     "read_policy",
@@ -109,7 +109,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedOutcome:
     """The recorded score and cost of one model's answer."""
 
     score: float
@@ -127,12 +127,12 @@ class Case:
     language: str | None = None
     domain: str | None = None
     tier: str | None = None
-    outcomes: Mapping[str, Recorded] = field(default_factory=dict[str, Recorded])
+    outcomes: Mapping[str, RecordedOutcome] = field(default_factory=dict[str, RecordedOutcome])
     """Results by model id or alias."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class MeanResult:
     """The mean result of one way of choosing models."""
 
     name: str
@@ -146,11 +146,11 @@ class Standing:
 class Evaluation:
     """The result of `evaluate`: the policy compared with single models, random choice and an oracle."""
 
-    policy: Standing
-    singles: tuple[Standing, ...]
+    policy: MeanResult
+    singles: tuple[MeanResult, ...]
     """Each model on its own, the best score first."""
-    chance: Standing
-    oracle: Standing
+    chance: MeanResult
+    oracle: MeanResult
     cases: int
     left_out: int
     """Cases that lack an outcome of the model the policy chose, or of one of the compared models."""
@@ -160,7 +160,7 @@ class Evaluation:
     """How often the policy chose each model."""
 
     @property
-    def best(self) -> Standing:
+    def best(self) -> MeanResult:
         """The single model with the best score."""
         return self.singles[0]
 
@@ -169,7 +169,7 @@ class Evaluation:
         """The result in one sentence."""
         gained = self.policy.score - self.best.score
         if gained > 0:
-            return f"{gained:.3f} above `{self.best.name}` alone{_saving(self.policy, self.best)}"
+            return f"{gained:.3f} above `{self.best.name}` alone{_describe_saving(self.policy, self.best)}"
         if self.dominant is not None:
             best = f"`{self.dominant}` is the best and the cheapest"
             return f"{best}: routing gains nothing here, and an oracle {self.oracle.score - self.best.score:.3f}"
@@ -178,8 +178,8 @@ class Evaluation:
         ):
             return f"`{self.best.name}` alone is better and costs no more than this policy"
         if gained == 0:
-            return f"as good as `{self.best.name}` alone{_saving(self.policy, self.best)}"
-        return f"{-gained:.3f} below `{self.best.name}` alone{_saving(self.policy, self.best)}"
+            return f"as good as `{self.best.name}` alone{_describe_saving(self.policy, self.best)}"
+        return f"{-gained:.3f} below `{self.best.name}` alone{_describe_saving(self.policy, self.best)}"
 
 
 def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> Evaluation | None:
@@ -204,7 +204,7 @@ def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> 
     if not judged:
         return None
     kept = [case for case, _ in judged]
-    singles = [_standing(model, [case.outcomes[model] for case in kept]) for model in models]
+    singles = [_mean_result(model, [case.outcomes[model] for case in kept]) for model in models]
     best_answers = [
         min((case.outcomes[model] for model in models), key=lambda one: (-one.score, one.cost is None, one.cost or 0))
         for case in kept
@@ -215,10 +215,10 @@ def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> 
         least = min(one.cost or 0 for one in singles)
         dominant = next((one.name for one in singles if one.score == best and one.cost == least), None)
     return Evaluation(
-        policy=_standing("policy", [case.outcomes[name] for case, name in judged]),
+        policy=_mean_result("policy", [case.outcomes[name] for case, name in judged]),
         singles=tuple(sorted(singles, key=lambda one: (-one.score, one.cost is None, one.cost or 0))),
-        chance=_standing("random", [Recorded(score=one.score, cost=one.cost) for one in singles]),
-        oracle=_standing("oracle", best_answers),
+        chance=_mean_result("random", [RecordedOutcome(score=one.score, cost=one.cost) for one in singles]),
+        oracle=_mean_result("oracle", best_answers),
         cases=len(judged),
         left_out=len(cases) - len(judged),
         dominant=dominant,
@@ -232,16 +232,16 @@ def _first_recorded_outcome(case: Case, names: Sequence[str], models: Sequence[s
     return next((name for name in names if name in models), None)
 
 
-def _standing(name: str, outcomes: Sequence[Recorded]) -> Standing:
+def _mean_result(name: str, outcomes: Sequence[RecordedOutcome]) -> MeanResult:
     costs = [one.cost for one in outcomes if one.cost is not None]
-    return Standing(
+    return MeanResult(
         name=name,
         score=sum(one.score for one in outcomes) / len(outcomes),
         cost=sum(costs) / len(costs) if len(costs) == len(outcomes) else None,
     )
 
 
-def _saving(one: Standing, other: Standing) -> str:
+def _describe_saving(one: MeanResult, other: MeanResult) -> str:
     if one.cost is None or not other.cost:
         return ""
     part = 1 - one.cost / other.cost
@@ -468,7 +468,7 @@ def _money(value: object) -> Decimal | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warned:
+class PolicyWarning:
     """A problem found in a policy."""
 
     key: str
@@ -481,7 +481,7 @@ class Warned:
 _Finding = tuple[str, str]
 
 
-def lint(policy: Policy, models: ModelTable, today: date) -> tuple[Warned, ...]:
+def lint(policy: Policy, models: ModelTable, today: date) -> tuple[PolicyWarning, ...]:
     """Return warnings about rules that never apply and models that cannot do what a rule requires.
 
     Args:
@@ -490,13 +490,13 @@ def lint(policy: Policy, models: ModelTable, today: date) -> tuple[Warned, ...]:
         today: the date on which models are checked for retirement.
     """
     findings = (finding for check in _CHECKS for finding in check(policy, models, today))
-    warnings: list[Warned] = []
+    warnings: list[PolicyWarning] = []
     for key, message in findings:
         # The place of the key, or of the nearest table that contains it.
         placed = key
         while placed and placed not in policy.places:
             placed = placed.rpartition(".")[0]
-        warnings.append(Warned(key=key, message=message, place=policy.places.get(placed)))
+        warnings.append(PolicyWarning(key=key, message=message, place=policy.places.get(placed)))
     return tuple(warnings)
 
 
@@ -504,17 +504,17 @@ def _entry(alias: str, policy: Policy) -> ModelEntry | None:
     return policy.models.get(policy.aliases.get(alias, alias))
 
 
-def _names(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_unknown_names(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     """Find aliases that point to no model."""
     for alias, identity in policy.aliases.items():
         if identity not in policy.models:
             yield f"aliases.{alias}", f"alias `{alias}` stands for `{identity}`, which is no model here"
-    for key, alias in _mentions(policy):
+    for key, alias in _list_mentions(policy):
         if _entry(alias, policy) is None and alias not in policy.aliases:
             yield key, f"no alias or model is called `{alias}`"
 
 
-def _mentions(policy: Policy) -> Iterator[tuple[str, str]]:
+def _list_mentions(policy: Policy) -> Iterator[tuple[str, str]]:
     if policy.default_alias is not None:
         yield "routing.defaultAlias", policy.default_alias
     for language, rule in policy.languages.items():
@@ -526,7 +526,7 @@ def _mentions(policy: Policy) -> Iterator[tuple[str, str]]:
         yield from ((f"routing.fallbacks.{alias}", name) for name in (alias, *chain))
 
 
-def _dead_buckets(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_dead_buckets(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     """Find buckets that no prompt reaches, and gaps between buckets."""
     reached = 0
     for number, bucket in enumerate(policy.buckets):
@@ -542,7 +542,7 @@ def _dead_buckets(policy: Policy, models: ModelTable, today: date) -> Iterator[_
         yield "routing.tokenBuckets", f"no bucket takes prompts of more than {reached - 1:,.0f} tokens"
 
 
-def _dead_first_bucket(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_dead_first_bucket(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     """Find a first bucket that never applies because the language's alias takes precedence."""
     first = policy.buckets[0].alias if policy.buckets else None
     for language, rule in policy.languages.items():
@@ -553,14 +553,14 @@ def _dead_first_bucket(policy: Policy, models: ModelTable, today: date) -> Itera
             yield "routing.tokenBuckets.0", said
 
 
-def _dead_default(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_dead_default(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     if policy.default_alias is not None and policy.buckets:
         takes_all = policy.buckets[-1].at_most is None and policy.buckets[0].at_least == 0
         if takes_all and all(bucket.alias != policy.default_alias for bucket in policy.buckets):
             yield "routing.defaultAlias", f"default `{policy.default_alias}` is dead: a bucket takes every prompt"
 
 
-def _small_models(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_small_models(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     """Find buckets whose model has too small a context window for their prompts."""
     for number, bucket in enumerate(policy.buckets):
         entry = _entry(bucket.alias, policy)
@@ -580,7 +580,7 @@ def _larger_than(window: int, policy: Policy, models: ModelTable) -> str | None:
     return best if best is not None and windows[best] > window else None
 
 
-def _tiers(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_useless_tiers(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     """Find tiers that no model can reach, and tiers with the same effect."""
     limits: list[int] = []
     for entry in policy.models.values():
@@ -600,7 +600,7 @@ def _tiers(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding
             )
 
 
-def _caps(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_useless_caps(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     for identity, entry in policy.models.items():
         hard, default = entry.cap_hard, entry.cap_default
         if hard is not None and default is not None and default > hard:
@@ -617,7 +617,7 @@ def _caps(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]
             yield f"models.{identity}", said
 
 
-def _cycles(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_cycles(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     """Find fallbacks that form a cycle. They are harmless, since no model is tried twice, but hide how short a chain
     is."""
     for alias, chain in policy.fallbacks.items():
@@ -627,7 +627,7 @@ def _cycles(policy: Policy, models: ModelTable, today: date) -> Iterator[_Findin
         for name in back:
             if name != alias and alias < name:
                 yield f"routing.fallbacks.{alias}", f"`{alias}` and `{name}` fall back on one another"
-    for ring in map(partial(_ring, policy=policy), policy.fallbacks):
+    for ring in map(partial(_shortest_cycle, policy=policy), policy.fallbacks):
         if len(ring) > 2 and ring[0] == min(ring):
             circle = " -> ".join(f"`{name}`" for name in (*ring, ring[0]))
             yield f"routing.fallbacks.{ring[0]}", f"fallbacks in a circle: {circle}"
@@ -643,7 +643,7 @@ def _cycles(policy: Policy, models: ModelTable, today: date) -> Iterator[_Findin
         )
 
 
-def _ring(alias: str, policy: Policy) -> tuple[str, ...]:
+def _shortest_cycle(alias: str, policy: Policy) -> tuple[str, ...]:
     """Return the shortest cycle of fallbacks from an alias to itself, starting with it; empty if there is none."""
     ways, seen = [(alias,)], {alias}
     for way in ways:
@@ -655,7 +655,7 @@ def _ring(alias: str, policy: Policy) -> tuple[str, ...]:
     return ()
 
 
-def _temperatures(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+def _find_refused_temperatures(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     for identity, entry in policy.models.items():
         match = models.get(entry.model)
         if entry.temperature is not None and match is not None and match.card.accepts.get("temperature") is False:
@@ -670,11 +670,11 @@ def _find_retired_models(policy: Policy, models: ModelTable, today: date) -> Ite
         match = models.get(entry.model)
         if match is None:
             yield f"models.{identity}", f"`{entry.model}` is not in the model table: its window and price are not known"
-        elif (said := _retirement(match, today)) is not None:
+        elif (said := _describe_retirement(match, today)) is not None:
             yield f"models.{identity}", said
 
 
-def _retirement(match: Match, today: date) -> str | None:
+def _describe_retirement(match: Match, today: date) -> str | None:
     card = match.card
     if card.retired is None:
         return None
@@ -689,14 +689,14 @@ def _window(entry: ModelEntry, models: ModelTable) -> int | None:
 
 
 _CHECKS: tuple[Callable[[Policy, ModelTable, date], Iterator[_Finding]], ...] = (
-    _names,
-    _dead_buckets,
-    _dead_first_bucket,
-    _dead_default,
-    _small_models,
-    _tiers,
-    _caps,
-    _cycles,
-    _temperatures,
+    _find_unknown_names,
+    _find_dead_buckets,
+    _find_dead_first_bucket,
+    _find_dead_default,
+    _find_small_models,
+    _find_useless_tiers,
+    _find_useless_caps,
+    _find_cycles,
+    _find_refused_temperatures,
     _find_retired_models,
 )

@@ -1,10 +1,10 @@
-"""Decides whether and when to retry, and which models are benched for a while.
+"""Decides whether and when to retry, and which models are skipped for a while.
 
-`after` is a pure function. It waits and retries if the failure is likely to pass soon. Otherwise the next model is
-tried at once, and the failed one is benched. A request that no model would answer is not retried. If no model answers,
-the error lists every attempt, so that no failure hides another.
+`decide_next_step` is a pure function. It waits and retries if the failure is likely to pass soon. Otherwise the next
+model is tried at once, and the failed one is skipped for a while. A request that no model would answer is not
+retried. If no model answers, the error lists every attempt, so that no failure hides another.
 
-`Benched` keeps the models that failed recently. When a model's time is over, one call may try it while the others
+`ModelCooldowns` keeps the models that failed recently. After a model's cooldown one call may try it while the others
 continue to skip it. It is kept in memory and does not know failures in other processes.
 """
 
@@ -16,7 +16,7 @@ from typing import Literal
 from .model_call import Attempt, FailureKind, ProviderFailed
 from .router import Candidate
 
-__all__ = ["Benched", "Next", "Patience", "after", "unanswered_error"]
+__all__ = ["ModelCooldowns", "NextStep", "Patience", "decide_next_step", "unanswered_error"]
 
 _PASSING = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
 """Failures that may pass within a moment."""
@@ -54,7 +54,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
+class NextStep:
     """The step that follows a failed attempt."""
 
     do: Literal["retry", "next", "stop"]
@@ -69,7 +69,9 @@ class Next:
     """Whether to warn the user, because waiting does not resolve it."""
 
 
-def after(failure: ProviderFailed, tries: int, patience: Patience, *, chance: float, left: float | None) -> Next:
+def decide_next_step(
+    failure: ProviderFailed, tries: int, patience: Patience, *, chance: float, left: float | None
+) -> NextStep:
     """Return the step that follows a failure.
 
     Args:
@@ -81,45 +83,47 @@ def after(failure: ProviderFailed, tries: int, patience: Patience, *, chance: fl
     """
     kind = failure.kind
     if kind == "deadline" or (left is not None and left <= 0):
-        return Next(do="stop")
+        return NextStep(do="stop")
     if kind in _ASKED_WRONGLY:
-        return Next(do="stop")
+        return NextStep(do="stop")
     if kind == "context_length":
-        return Next(do="next", larger=True)
+        return NextStep(do="next", larger=True)
     if kind == "sealed":
         # Retry without the encrypted reasoning; no wait is needed.
-        return Next(do="retry" if tries <= patience.retries + 1 else "next")
+        return NextStep(do="retry" if tries <= patience.retries + 1 else "next")
     if kind == "refused":
-        return Next(do="next")
+        return NextStep(do="next")
     if kind in _FOR_PEOPLE:
         bench = max(patience.bench, min(failure.retry_after or 0.0, patience.longest_bench))
-        return Next(do="next", loud=kind != "no_key", bench=bench)
+        return NextStep(do="next", loud=kind != "no_key", bench=bench)
     if kind == "rate_limited":
         return _decide_after_rate_limit(failure, tries, patience, chance, left)
     if kind in _PASSING:
-        return _passing(failure, tries, patience, chance, left)
-    return Next(do="next", bench=patience.bench if kind in _BROKEN else 0.0)
+        return _decide_after_passing_failure(failure, tries, patience, chance, left)
+    return NextStep(do="next", bench=patience.bench if kind in _BROKEN else 0.0)
 
 
 def _decide_after_rate_limit(
     failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None
-) -> Next:
+) -> NextStep:
     asked = failure.retry_after
     if asked is None:
-        return _passing(failure, tries, patience, chance, left)
+        return _decide_after_passing_failure(failure, tries, patience, chance, left)
     if asked > patience.longest_retry_after or tries > patience.retries or not _time_for(asked, left):
-        return Next(do="next", bench=min(asked, patience.longest_bench))
-    return Next(do="retry", wait=asked)
+        return NextStep(do="next", bench=min(asked, patience.longest_bench))
+    return NextStep(do="retry", wait=asked)
 
 
-def _passing(failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None) -> Next:
+def _decide_after_passing_failure(
+    failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None
+) -> NextStep:
     if failure.retry_after is not None and failure.retry_after > patience.longest_retry_after:
-        return Next(do="next", bench=min(failure.retry_after, patience.longest_bench))
+        return NextStep(do="next", bench=min(failure.retry_after, patience.longest_bench))
     wait = chance * min(patience.longest_pause, patience.first_pause * 2 ** (tries - 1))
     wait = max(wait, failure.retry_after or 0.0)
     if tries > patience.retries or not _time_for(wait, left):
-        return Next(do="next", bench=patience.bench)
-    return Next(do="retry", wait=wait)
+        return NextStep(do="next", bench=patience.bench)
+    return NextStep(do="retry", wait=wait)
 
 
 def _time_for(wait: float, left: float | None) -> bool:
@@ -160,43 +164,43 @@ def _advice(candidate: Candidate, failed: ProviderFailed) -> str:
 
 
 @dataclass(slots=True)
-class _Seat:
+class _Cooldown:
     until: float
     tried_since: float | None = None
     """When a call was allowed to try the model again."""
 
 
 @dataclass(slots=True)
-class Benched:
+class ModelCooldowns:
     """Models to skip for a while because they failed."""
 
     clock: Callable[[], float]
     trial: float = 60.0
     """Seconds after which a trial that never ended is ignored."""
-    _seats: dict[str, _Seat] = field(default_factory=dict[str, _Seat])
+    _cooldowns: dict[str, _Cooldown] = field(default_factory=dict[str, _Cooldown])
 
-    def sit(self, model: str, seconds: float) -> None:
-        """Bench a model for some seconds, unless it is already benched for longer."""
+    def start(self, model: str, seconds: float) -> None:
+        """Skip a model for some seconds, or longer if an earlier failure says so."""
         until = self.clock() + seconds
-        known = self._seats.get(model)
-        self._seats[model] = _Seat(max(until, 0.0 if known is None else known.until))
+        known = self._cooldowns.get(model)
+        self._cooldowns[model] = _Cooldown(max(until, 0.0 if known is None else known.until))
 
-    def rise(self, model: str) -> None:
-        """Return a model to service after it answered."""
-        self._seats.pop(model, None)
+    def end(self, model: str) -> None:
+        """Use a model again after it answered."""
+        self._cooldowns.pop(model, None)
 
-    def now(self) -> frozenset[str]:
+    def active(self) -> frozenset[str]:
         """Return the models to skip."""
-        return frozenset(model for model, seat in self._seats.items() if not self._may_try(seat))
+        return frozenset(model for model, cooldown in self._cooldowns.items() if not self._may_try(cooldown))
 
-    def trying(self, model: str) -> None:
+    def begin_trial(self, model: str) -> None:
         """Record that a call is about to try a model; until it ends, other calls skip the model."""
-        seat = self._seats.get(model)
-        if seat is not None:
-            seat.tried_since = self.clock()
+        cooldown = self._cooldowns.get(model)
+        if cooldown is not None:
+            cooldown.tried_since = self.clock()
 
-    def _may_try(self, seat: _Seat) -> bool:
+    def _may_try(self, cooldown: _Cooldown) -> bool:
         now = self.clock()
-        if now < seat.until:
+        if now < cooldown.until:
             return False
-        return seat.tried_since is None or now - seat.tried_since > self.trial
+        return cooldown.tried_since is None or now - cooldown.tried_since > self.trial

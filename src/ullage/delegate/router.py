@@ -32,7 +32,7 @@ __all__ = [
     "Parameters",
     "Route",
     "RouteRequest",
-    "Shortened",
+    "ShortenedPrompt",
     "TooLong",
     "detect_language",
     "load_detector",
@@ -49,7 +49,7 @@ class TooLong(InvalidArguments):
 
 
 @dataclass(frozen=True, slots=True)
-class Shortened:
+class ShortenedPrompt:
     """Shortened messages, and how much was removed."""
 
     messages: tuple[Message, ...]
@@ -59,7 +59,7 @@ class Shortened:
 
 def shorten_last_message(
     messages: tuple[Message, ...], fits: Callable[[tuple[Message, ...]], bool]
-) -> Shortened | None:
+) -> ShortenedPrompt | None:
     """Return the messages with as much of the last user message as fits; None if no part of it fits.
 
     Args:
@@ -78,7 +78,7 @@ def shorten_last_message(
     while low < high:
         kept = (low + high + 1) // 2
         low, high = (kept, high) if fits(_cut(messages, message, part, kept)) else (low, kept - 1)
-    return Shortened(_cut(messages, message, part, low), len(text) - low) if low else None
+    return ShortenedPrompt(_cut(messages, message, part, low), len(text) - low) if low else None
 
 
 def _text(messages: tuple[Message, ...], place: tuple[int, int]) -> str:
@@ -236,7 +236,7 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
     known = [_candidate(one, request, policy, models) for one in chain]
     if request.has_images:
         reasons += [f"{_display_name(one)}: takes no images" for one in known if one.sees is False]
-        known = [one for one in known if one.sees is not False] or _seeing(request, policy, models)
+        known = [one for one in known if one.sees is not False] or _models_with_vision(request, policy, models)
     fitting = [one for one in known if _fits(one, request)]
     reasons += [
         f"{_display_name(one)}: window of {one.window} is too small for {request.prompt_tokens} + "
@@ -245,11 +245,11 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
         if one not in fitting
     ]
     if not fitting:
-        fitting = _larger(request, policy, models, known)
+        fitting = _models_with_larger_window(request, policy, models, known)
         reasons += [f"window: {_display_name(fitting[0])} holds it"]
     settings: list[str] = []
     chosen = fitting[0]
-    temperature, who = _warmth(chosen.entry, request, policy)
+    temperature, who = _choose_temperature(chosen.entry, request, policy)
     if chosen.parameters.temperature is None:
         if temperature is not None:
             settings.append(f"temperature: omitted, {chosen.entry.model} does not accept it")
@@ -261,7 +261,7 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
     return Route(candidates=tuple(fitting), rationale=tuple(reasons))
 
 
-def _seeing(request: RouteRequest, policy: Policy, models: ModelTable) -> list[Candidate]:
+def _models_with_vision(request: RouteRequest, policy: Policy, models: ModelTable) -> list[Candidate]:
     """Return every model known to accept images, for a chain without one.
 
     A forced model is never replaced: the request is refused instead.
@@ -338,7 +338,7 @@ def _candidate(name: str, request: RouteRequest, policy: Policy, models: ModelTa
     if match is not None and match.card.accepts.get("temperature") is False:
         temperature = None
     else:
-        value, _ = _warmth(entry, request, policy)
+        value, _ = _choose_temperature(entry, request, policy)
         temperature = None if value is None else min(max(value, _LEAST_TEMPERATURE), _MOST_TEMPERATURE)
     parameters = Parameters(
         max_output_tokens=_least(
@@ -355,7 +355,7 @@ def _least(*values: int | None) -> int | None:
     return min((value for value in values if value is not None), default=None)
 
 
-def _warmth(entry: ModelEntry, request: RouteRequest, policy: Policy) -> tuple[float | None, str]:
+def _choose_temperature(entry: ModelEntry, request: RouteRequest, policy: Policy) -> tuple[float | None, str]:
     """Return the temperature before it is clamped to the model's bounds, and which setting it comes from."""
     rule = policy.languages.get(request.language or "")
     domain = None
@@ -377,7 +377,9 @@ def _fits(candidate: Candidate, request: RouteRequest) -> bool:
     return request.prompt_tokens + (candidate.parameters.max_output_tokens or 1) <= candidate.window
 
 
-def _larger(request: RouteRequest, policy: Policy, models: ModelTable, chain: list[Candidate]) -> list[Candidate]:
+def _models_with_larger_window(
+    request: RouteRequest, policy: Policy, models: ModelTable, chain: list[Candidate]
+) -> list[Candidate]:
     """Return every other model whose context window fits the prompt, the smallest first.
 
     A forced model is never replaced: the request is refused instead.

@@ -13,8 +13,8 @@ costs nothing.
 attempt was billed without an answer, or the next candidate has no known price, the reservation is settled and a new one
 is made, including what the run has already spent.
 
-`to_its_end` completes reservations and settlements in a task of their own even if the run is cancelled. A shielded
-scope is not enough: it blocks only cancellation by scopes, not `asyncio.wait_for` or `Task.cancel`.
+`run_to_completion` completes reservations and settlements in a task of their own even if the run is cancelled. A
+shielded scope is not enough: it blocks only cancellation by scopes, not `asyncio.wait_for` or `Task.cancel`.
 """
 
 import asyncio
@@ -49,18 +49,18 @@ __all__ = [
     "Ticket",
     "Unlimited",
     "alerts",
-    "as_reported",
-    "believable",
     "check",
     "complete_usage",
     "current",
-    "dearest",
+    "drop_impossible_usage",
+    "largest_spend",
     "least",
     "price_attempt",
+    "run_to_completion",
     "since",
     "sum_spend",
-    "to_its_end",
     "together",
+    "use_reported_cost",
 ]
 
 
@@ -126,7 +126,7 @@ class Unlimited:
 Value = TypeVar("Value")
 
 
-async def to_its_end(work: Coroutine[Any, Any, Value]) -> Value:
+async def run_to_completion(work: Coroutine[Any, Any, Value]) -> Value:
     """Await work that must complete, and return its result.
 
     If the caller is cancelled meanwhile, `CancelledError` is raised after the work has ended and its result is lost, so
@@ -264,7 +264,7 @@ def _money(dollars: Decimal) -> str:
 NOTHING = Usage(input=0, output=0)
 
 
-def believable(said: Usage) -> Usage:
+def drop_impossible_usage(said: Usage) -> Usage:
     """Remove reported figures that are impossible for an answered request: no input, or no tokens at all."""
     if said.input != 0:
         return said
@@ -301,7 +301,7 @@ def price_attempt(
     return None if match is None else cost_of(usage, match, when=when, host=host)
 
 
-def as_reported(cost: Cost | None, reported: str | None, provider: str, when: datetime) -> Cost | None:
+def use_reported_cost(cost: Cost | None, reported: str | None, provider: str, when: datetime) -> Cost | None:
     """Return the cost as reported by the billing provider, which overrides Ullage's own calculation.
 
     A reported zero does not override a known price: a router reports zero for a call billed to the user's own account
@@ -346,7 +346,7 @@ def least(costs: Iterable[Cost | None]) -> Decimal:
     return sum((total for total in known if total is not None), Decimal(0))
 
 
-def dearest(usages: Sequence[Usage], prices: Sequence[Cost | None]) -> Spend:
+def largest_spend(usages: Sequence[Usage], prices: Sequence[Cost | None]) -> Spend:
     """Return the maximum tokens and dollars of any candidate; dollars are None if no price is known in dollars."""
     each = [sum_spend([usage], price) for usage, price in zip(usages, prices, strict=True)]
     known = [one.dollars for one in each if one.dollars is not None]
@@ -455,7 +455,7 @@ class Payment:
                 return warnings
             warnings = await self.settle(attempts)
         try:
-            await to_its_end(self._reserve(_sum_attempts(attempts), is_priced=is_priced))
+            await run_to_completion(self._reserve(_sum_attempts(attempts), is_priced=is_priced))
         except anyio.get_cancelled_exc_class():
             # No model will be called: release the reservation.
             await self.settle(attempts)
@@ -474,7 +474,7 @@ class Payment:
         if ticket is None:
             return []
         try:
-            await to_its_end(self.purse.settle(ticket, _sum_attempts(used)))
+            await run_to_completion(self.purse.settle(ticket, _sum_attempts(used)))
         except StoreFailed as failed:
             # A paid answer must not be lost because of this.
             return [f"what was spent could not be written down, and the estimate stands: {failed.message}"]

@@ -23,7 +23,7 @@ from typing import Literal
 
 from ullage.tool import Json
 
-from .model_call import Attempt, Happening
+from .model_call import Attempt, RunRecord
 from .spend_limits import least
 
 __all__ = ["COLUMNS", "LEVELS", "Level", "Telemetry", "UsageExport", "lines"]
@@ -46,39 +46,39 @@ class Telemetry:
     cost_alert: Decimal | None = None
     """Cost in dollars above which a call causes a warning, once."""
 
-    def happened(self, happening: Happening) -> None:
+    def record_run(self, run_record: RunRecord) -> None:
         """Write the log lines of a run."""
-        for level, line in lines(happening, self.cost_alert):
+        for level, line in lines(run_record, self.cost_alert):
             if LEVELS[level] >= LEVELS[self.level]:
                 _log.log(LEVELS[level], "%s", json.dumps(line, ensure_ascii=False))
 
 
-def lines(happening: Happening, cost_alert: Decimal | None) -> Iterator[tuple[Level, dict[str, Json]]]:
+def lines(run_record: RunRecord, cost_alert: Decimal | None) -> Iterator[tuple[Level, dict[str, Json]]]:
     """Yield the log lines of a run, each with its level."""
-    for number, attempt in enumerate(happening.attempts, 1):
+    for number, attempt in enumerate(run_record.attempts, 1):
         yield "debug", {"event": "attempt", "number": number, **_of(attempt)}
-    for attempt in happening.attempts:
+    for attempt in run_record.attempts:
         if not attempt.success:
-            yield "warn", {"event": "fallback" if happening.outcome else "failure", **_of(attempt)}
-    for warning in happening.outcome.warnings if happening.outcome else ():
+            yield "warn", {"event": "fallback" if run_record.outcome else "failure", **_of(attempt)}
+    for warning in run_record.outcome.warnings if run_record.outcome else ():
         yield "warn", {"event": "warning", "message": warning}
-    if happening.outcome:
-        chosen = happening.attempts[-1]
-        total = None if happening.cost is None else happening.cost.total
+    if run_record.outcome:
+        chosen = run_record.attempts[-1]
+        total = None if run_record.cost is None else run_record.cost.total
         yield (
             "info",
             {
                 "event": "route",
-                "task": happening.task,
+                "task": run_record.task,
                 "provider": chosen.provider,
                 "model": chosen.model,
                 "alias": chosen.alias,
-                "rationale": list(happening.route.rationale),
-                "attempts": len(happening.attempts),
+                "rationale": list(run_record.route.rationale),
+                "attempts": len(run_record.attempts),
                 "input_tokens": chosen.usage.input,
                 "output_tokens": chosen.usage.output,
                 "cost_usd": None if total is None else float(total),
-                "latency_ms": sum(one.milliseconds + one.waited for one in happening.attempts),
+                "latency_ms": sum(one.milliseconds + one.waited for one in run_record.attempts),
             },
         )
     else:
@@ -86,13 +86,13 @@ def lines(happening: Happening, cost_alert: Decimal | None) -> Iterator[tuple[Le
             "error",
             {
                 "event": "error",
-                "task": happening.task,
-                "error": happening.error,
-                "attempts": len(happening.attempts),
-                "rationale": list(happening.route.rationale),
+                "task": run_record.task,
+                "error": run_record.error,
+                "attempts": len(run_record.attempts),
+                "rationale": list(run_record.route.rationale),
             },
         )
-    before, now = least(one.cost for one in happening.earlier), least(one.cost for one in happening.attempts)
+    before, now = least(one.cost for one in run_record.earlier), least(one.cost for one in run_record.attempts)
     if cost_alert is not None and before <= cost_alert < before + now:
         yield "warn", {"event": "cost_alert", "cost_usd": float(before + now), "threshold_usd": float(cost_alert)}
 
@@ -138,18 +138,18 @@ class UsageExport:
     path: Path
     _failed: bool = False
 
-    def happened(self, happening: Happening) -> None:
+    def record_run(self, run_record: RunRecord) -> None:
         """Append the attempts of a run to the file."""
         try:
             rows: list[list[object]] = []
-            for attempt in happening.attempts:
+            for attempt in run_record.attempts:
                 usage, cost = attempt.usage, attempt.cost
                 rows.append(
                     [
-                        happening.time.isoformat(),
-                        happening.task,
-                        happening.caller.client,
-                        happening.caller.session,
+                        run_record.time.isoformat(),
+                        run_record.task,
+                        run_record.caller.client,
+                        run_record.caller.session,
                         attempt.provider,
                         attempt.model,
                         attempt.alias,

@@ -3,7 +3,7 @@
 `Gathered` keeps the pieces that the reader of any wire collects in the order in which they arrived, because a provider
 accepts its own reasoning back only in its original place.
 
-`failed_with` and `fail_in_band` classify an error by its HTTP status if it has one, else by its type or code. The text
+`status_error` and `fail_in_band` classify an error by its HTTP status if it has one, else by its type or code. The text
 is used only for what some providers express in no other way: that a prompt is too long, that an account has no credit
 or daily quota left, that reasoning cannot be decrypted. Some providers put into details what others put into headers
 and codes. Bodies are inspected but never passed on.
@@ -25,10 +25,10 @@ __all__ = [
     "Gathered",
     "UnfinishedCall",
     "before",
-    "broken_off",
     "fail_in_band",
-    "failed_with",
+    "incomplete_error",
     "parse_event",
+    "status_error",
     "truncated_error",
 ]
 
@@ -129,7 +129,7 @@ def truncated_error() -> ProviderFailed:
     return ProviderFailed("the stream ended before the answer did", kind="truncated")
 
 
-def broken_off(reason: str) -> ProviderFailed:
+def incomplete_error(reason: str) -> ProviderFailed:
     """Return the error for an answer that the provider itself reports as incomplete, although its stream is
     complete."""
     return ProviderFailed(f"broke off: `{reason[:40]}`", kind="truncated")
@@ -205,11 +205,11 @@ _SAID = 200
 _SECRET = re.compile(r"(?i)\b(?:sk|key|AIza|Bearer)[-_ ]?[A-Za-z0-9*_\-.]{6,}")
 
 
-def failed_with(status: int, body: Json, retry_after: float | None = None) -> ProviderFailed:
+def status_error(status: int, body: Json, retry_after: float | None = None) -> ProviderFailed:
     """Return the error for a response with an HTTP error status."""
     said, words = _error_of(body)
     wait = _retry_delay(body) if retry_after is None else retry_after
-    kind = _exactly(_status_kind(status), said, words, wait)
+    kind = _exact_kind(_status_kind(status), said, words, wait)
     return ProviderFailed(
         f"answered {status}{_tail(said)}", kind=kind, status=status, retry_after=wait, suggestion=_hint(kind)
     )
@@ -221,11 +221,11 @@ def fail_in_band(error: Json) -> None:
         return
     said, words = _error_of(error)
     kind = _word_kind(words) or _code_kind(error) or ("context_length" if _TOO_LONG.search(said) else "server")
-    kind = _exactly(kind, said, words)
+    kind = _exact_kind(kind, said, words)
     raise ProviderFailed(f"broke off with an error{_tail(said)}", kind=kind, suggestion=_hint(kind))
 
 
-def _exactly(kind: FailureKind, said: str, words: tuple[str, ...], wait: float | None = None) -> FailureKind:
+def _exact_kind(kind: FailureKind, said: str, words: tuple[str, ...], wait: float | None = None) -> FailureKind:
     """Return a more exact kind than the one from the status or type, if the message or codes contain it."""
     if kind not in _ROUGH:
         return kind
@@ -255,11 +255,11 @@ def _code_kind(error: Json) -> FailureKind | None:
 
 def _word_kind(words: tuple[str, ...]) -> FailureKind | None:
     """Return the kind of the most exact word."""
-    found: list[FailureKind] = [kind for word in words if (kind := _kind_of(word.lower())) is not None]
+    found: list[FailureKind] = [kind for word in words if (kind := _kind_of_word(word.lower())) is not None]
     return min(found, key=lambda kind: _ROUGH.get(kind, 0), default=None)
 
 
-def _kind_of(word: str) -> FailureKind | None:
+def _kind_of_word(word: str) -> FailureKind | None:
     """Return the kind of a type or code.
 
     Google names the exceeded quotas, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait it names with a daily

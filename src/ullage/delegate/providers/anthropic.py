@@ -11,7 +11,7 @@ from ullage.messages import Format, read_usage, table_at, tables_at, text_at, to
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from ..model_call import Completion, Event, Finish, Outgoing, Written, is_strict
+from ..model_call import Completion, Event, Finish, Outgoing, WireRequest, is_strict
 from .answer_stream import Gathered, before, fail_in_band, parse_event, truncated_error
 
 __all__ = ["Anthropic", "AnthropicReader"]
@@ -33,7 +33,7 @@ _FINISH: dict[str, Finish] = {
 class Anthropic:
     """The wire format of Anthropic's Messages API."""
 
-    def write(self, outgoing: Outgoing) -> Written:
+    def write(self, outgoing: Outgoing) -> WireRequest:
         system, messages = before(outgoing)
         body: dict[str, Json] = {
             "model": outgoing.model,
@@ -59,7 +59,7 @@ class Anthropic:
         if outgoing.output_schema is not None and is_strict(outgoing.output_schema):
             # This API refuses other schemas; they are requested in words, and the answer is checked.
             body["output_config"] = {"format": {"type": "json_schema", "schema": dict(outgoing.output_schema)}}
-        return Written(path="/v1/messages", headers={"anthropic-version": _VERSION}, body=body)
+        return WireRequest(path="/v1/messages", headers={"anthropic-version": _VERSION}, body=body)
 
     def reader(self) -> "AnthropicReader":
         return AnthropicReader()

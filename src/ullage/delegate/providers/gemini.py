@@ -13,8 +13,8 @@ from ullage.messages import Format, read_usage, table_at, tables_at, text_at, wr
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from ..model_call import Completion, Event, Finish, Outgoing, Written
-from .answer_stream import Gathered, before, broken_off, fail_in_band, parse_event, truncated_error
+from ..model_call import Completion, Event, Finish, Outgoing, WireRequest
+from .answer_stream import Gathered, before, fail_in_band, incomplete_error, parse_event, truncated_error
 
 __all__ = ["Gemini", "GeminiReader"]
 
@@ -33,7 +33,7 @@ _UNFINISHED = frozenset(
 class Gemini:
     """The wire format of Google's Gemini API."""
 
-    def write(self, outgoing: Outgoing) -> Written:
+    def write(self, outgoing: Outgoing) -> WireRequest:
         system, messages = before(outgoing)
         body: dict[str, Json] = {"contents": list[Json](write_messages(messages, Format.GEMINI))}
         if system:
@@ -59,7 +59,7 @@ class Gemini:
         if settings:
             body["generationConfig"] = settings
         path = f"/v1beta/models/{quote(outgoing.model, safe='')}:streamGenerateContent?alt=sse"
-        return Written(path=path, headers={}, body=body)
+        return WireRequest(path=path, headers={}, body=body)
 
     def reader(self) -> "GeminiReader":
         return GeminiReader()
@@ -119,7 +119,7 @@ class GeminiReader:
                     call.arguments.append(json.dumps(asked.get("args") or {}, ensure_ascii=False))
         reason = text_at(candidate, "finishReason")
         if reason in _UNFINISHED:
-            raise broken_off(reason)
+            raise incomplete_error(reason)
         if reason is not None:
             self._finish = "refusal" if reason in _REFUSALS else _FINISH.get(reason, "other")
 

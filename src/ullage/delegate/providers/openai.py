@@ -23,8 +23,8 @@ from ullage.messages import (
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from ..model_call import Completion, Event, Finish, Outgoing, Written, is_strict
-from .answer_stream import Gathered, before, broken_off, fail_in_band, parse_event, truncated_error
+from ..model_call import Completion, Event, Finish, Outgoing, WireRequest, is_strict
+from .answer_stream import Gathered, before, fail_in_band, incomplete_error, parse_event, truncated_error
 
 __all__ = ["ChatReader", "OpenAIChat", "OpenAIResponses", "ResponsesReader"]
 
@@ -49,7 +49,7 @@ class OpenAIChat:
     output_key: str = "max_tokens"
     """OpenAI itself requires `max_completion_tokens`."""
 
-    def write(self, outgoing: Outgoing) -> Written:
+    def write(self, outgoing: Outgoing) -> WireRequest:
         # A message of texts alone is written as a plain string, since many compatible servers accept no list.
         messages: list[Json] = []
         for message in write_messages(outgoing.messages, Format.OPENAI_CHAT):
@@ -80,7 +80,7 @@ class OpenAIChat:
             strict = is_strict(outgoing.output_schema)
             schema: dict[str, Json] = {"name": "answer", "strict": strict, "schema": dict(outgoing.output_schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return Written(path="/chat/completions", headers={}, body=body)
+        return WireRequest(path="/chat/completions", headers={}, body=body)
 
     def reader(self) -> "ChatReader":
         return ChatReader()
@@ -174,7 +174,7 @@ class ChatReader:
         if self._finish is None:
             raise truncated_error()
         if self._finish in _UNFINISHED:
-            raise broken_off(self._finish)
+            raise incomplete_error(self._finish)
         finish = _FINISH.get(self._finish, "other")
         return self._gathered.completion(finish, self._usage, model=self._model, reported_cost=self._cost)
 
@@ -186,7 +186,7 @@ class ChatReader:
 class OpenAIResponses:
     """The wire format of the Responses API."""
 
-    def write(self, outgoing: Outgoing) -> Written:
+    def write(self, outgoing: Outgoing) -> WireRequest:
         system, messages = before(outgoing)
         body: dict[str, Json] = {
             "model": outgoing.model,
@@ -222,7 +222,7 @@ class OpenAIResponses:
         if outgoing.output_schema is not None:
             schema: dict[str, Json] = {"type": "json_schema", "name": "answer", "schema": dict(outgoing.output_schema)}
             body["text"] = {"format": {**schema, "strict": is_strict(outgoing.output_schema)}}
-        return Written(path="/responses", headers={}, body=body)
+        return WireRequest(path="/responses", headers={}, body=body)
 
     def reader(self) -> "ResponsesReader":
         return ResponsesReader()
