@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ullage.cli.main import reckon_on_one_thread
+from ullage.cli.main import use_one_thread
 
 __all__ = ["cold", "find_tool", "kept", "scale"]
 
@@ -175,7 +175,7 @@ _QUESTIONS: dict[str, Callable[..., object]] = {"cold": cold, "find_tool": find_
 
 
 def main() -> None:
-    reckon_on_one_thread()  # as `ullage` begins
+    use_one_thread()  # as `ullage` begins
     asked = json.load(sys.stdin)
     json.dump(_QUESTIONS[asked.pop("what")](**asked), sys.stdout)
 

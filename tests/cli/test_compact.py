@@ -13,7 +13,7 @@ from approving import approve, main
 from cli.talks import answered, asked, chat, session, turns, words
 from delegate.policies import MODELS, POLICIES
 from ullage.cli.compact import plan_compaction, write_remaining
-from ullage.cli.session_stats import all_in
+from ullage.cli.session_stats import read_conversations_in
 from ullage.clients import read_conversations
 from ullage.context import Options, Session, SessionChanged
 from ullage.messages import Format, faults
@@ -149,7 +149,7 @@ def test_a_torn_session_is_mended_first(folder: Path, capsys: pytest.CaptureFixt
 
 def test_a_session_that_somebody_else_compacts_meanwhile_is_left_to_them(folder: Path):
     path = own(folder / "own.jsonl")
-    (found,) = all_in("own.jsonl")
+    (found,) = read_conversations_in("own.jsonl")
     let_go = anyio.run(plan_compaction, found, Options(context_window=20_000), None)
     with Session.open(path) as opened:
         records = opened.records

@@ -279,7 +279,7 @@ def talks(draw: st.DrawFn) -> Conversation:
 
 @given(talks())
 def test_what_is_carried_is_what_stood_before_each_call(one: Conversation):
-    standing = [one.standing(call.place) for call in one.calls]
+    standing = [one.turns_in_window(call.place) for call in one.calls]
     assert calls_carried(one) == [sum(turn in each for each in standing) for turn in range(len(one.turns))]
 
 
@@ -287,7 +287,7 @@ def test_what_is_carried_is_what_stood_before_each_call(one: Conversation):
 def test_a_level_that_nobody_reported_is_what_stood_there(one: Conversation):
     found = weigh(Found("x", one), DEFAULTS)
     for level in found.levels:
-        own = [found.turns[place].weight.tokens for place in one.standing(level.call.place)]
+        own = [found.turns[place].weight.tokens for place in one.turns_in_window(level.call.place)]
         assert level.tokens == found.fixed.total.tokens + sum(own)
 
 

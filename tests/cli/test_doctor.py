@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from approving import main
-from ullage.cli.doctor import FoundDatabase, database_lines
+from ullage.cli.doctor import DatabaseCheck, database_lines
 from ullage.errors import BadConfiguration, SourceFailed
 from ullage.sql import DatabaseSettings
 from upstreams import scripted, tool, unruly, write_json, write_toml
@@ -204,9 +204,9 @@ def test_every_database_is_said_to_be_well_or_what_is_wrong(work: Path, capsys: 
 
 def test_a_note_on_a_role_stands_under_its_database():
     settings = DatabaseSettings(name="shop", url="postgresql://me:hunter2@host/shop")
-    lines = database_lines(FoundDatabase(settings=settings, warnings=("its role can write",)))
+    lines = database_lines(DatabaseCheck(settings=settings, warnings=("its role can write",)))
     assert lines == ["shop  ok: PostgreSQL database", "  note  its role can write"]
-    failed = database_lines(FoundDatabase(settings=settings, error=SourceFailed("nobody answers")))
+    failed = database_lines(DatabaseCheck(settings=settings, error=SourceFailed("nobody answers")))
     assert failed == ["shop  fails: nobody answers"]
 
 

@@ -114,8 +114,8 @@ def test_at_a_compaction_the_summary_and_what_stayed_stand_for_the_rest():
     )
     (compaction,) = found.compactions
     assert (compaction.place, compaction.left, compaction.before, compaction.after) == (5, (4, 3), 150_000, 9_000)
-    assert found.standing() == (4, 3, 5, 6)
-    assert found.standing(3) == (0, 1, 2)
+    assert found.turns_in_window() == (4, 3, 5, 6)
+    assert found.turns_in_window(3) == (0, 1, 2)
     assert len(found.calls) == 3
 
 
@@ -131,7 +131,7 @@ def test_a_segment_that_stayed_is_told_by_its_ends():
         asked("6", "5", "The summary.", isCompactSummary=True),
         asked("7", "6", "Go on."),
     )
-    assert found.standing() == (4, 1, 2, 3, 5)
+    assert found.turns_in_window() == (4, 1, 2, 3, 5)
 
 
 def test_what_the_program_says_on_its_own_account_is_part_of_the_users_turn():

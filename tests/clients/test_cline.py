@@ -51,5 +51,5 @@ def test_what_a_compaction_left_is_marked():
     found = read(said("user", text("The summary."), metadata=about), said("assistant", text("Going on.")))
     (compaction,) = found.compactions
     assert (compaction.place, compaction.left, compaction.before) == (1, (0,), 21_919)
-    assert found.standing() == (0, 1)
+    assert found.turns_in_window() == (0, 1)
     assert found.calls[0].usage is None

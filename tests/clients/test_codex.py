@@ -93,12 +93,12 @@ def test_a_compaction_replaces_everything():
         used(4_000),
     )
     assert [(one.place, one.left) for one in found.compactions] == [(4, (2, 3))]
-    assert found.standing() == (2, 3, 4)
+    assert found.turns_in_window() == (2, 3, 4)
 
 
 def test_an_older_compaction_keeps_what_the_user_said():
     found = read(said("user", "Do it."), said("assistant", "Much."), line("compacted", message="The summary."))
-    assert found.standing() == (2, 0)
+    assert found.turns_in_window() == (2, 0)
     assert "The summary." in str(found.natives[0])
 
 

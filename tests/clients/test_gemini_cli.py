@@ -100,7 +100,7 @@ def test_a_compression_says_something_in_the_place_of_what_is_gone():
     )
     (compaction,) = found.compactions
     assert (compaction.place, compaction.left) == (8, (4, 5, 6, 7))
-    assert found.standing() == (4, 5, 6, 7)
+    assert found.turns_in_window() == (4, 5, 6, 7)
     assert [one.place for one in found.calls] == [1, 3, 7]
 
 

@@ -115,7 +115,7 @@ def test_a_summary_stands_for_what_came_before_and_a_tail_stays():
     )
     (compaction,) = found.compactions
     assert (compaction.place, compaction.left, compaction.before) == (4, (3, 2), 9)
-    assert found.standing() == (3, 2, 4)
+    assert found.turns_in_window() == (3, 2, 4)
 
 
 def test_a_summary_that_failed_lets_nothing_go():

@@ -71,7 +71,7 @@ def test_at_a_compaction_the_summary_stands_before_what_stayed():
     )
     (compaction,) = found.compactions
     assert (compaction.place, compaction.left, compaction.before) == (4, (3, 2), 175_004)
-    assert found.standing() == (3, 2, 4)
+    assert found.turns_in_window() == (3, 2, 4)
     assert found.natives[0] == Message(
         role="user", parts=(Text("<context_summary>\nThe summary.\n</context_summary>"),)
     )
@@ -91,7 +91,7 @@ def test_since_version_2_only_the_branch_that_leads_to_the_end_is_read():
         node("5", "4", said("user", text("Go on."))),
         header={**HEADER, "version": 3},
     )
-    assert found.standing() == (2, 1, 3)
+    assert found.turns_in_window() == (2, 1, 3)
     assert found.unread == {"lines of other branches": 1}
 
 

@@ -65,7 +65,7 @@ def test_whatever_the_lines_hold_reading_ends_in_a_conversation_or_in_the_one_er
     except UnreadableFile:
         return
     for one in found:
-        assert set(one.standing()) <= set(range(len(one.turns)))
+        assert set(one.turns_in_window()) <= set(range(len(one.turns)))
         assert all(call.place < len(one.turns) for call in one.calls)
 
 
@@ -98,17 +98,17 @@ def test_whatever_stands_in_one_place_the_rest_is_read(program: str, place: int,
     except UnreadableFile:
         return
     for one in found:
-        assert set(one.standing()) <= set(range(len(one.turns)))
+        assert set(one.turns_in_window()) <= set(range(len(one.turns)))
 
 
 def test_what_stood_before_a_turn_is_told_by_the_compaction_before_it():
     turns = tuple(Turn(number) for number in range(8))
     marks = (Compaction(place=4, left=(3, 2)), Compaction(place=7, left=(5, 6)))
     found = Conversation(program="messages", format=Format.ULLAGE, turns=turns, compactions=marks)
-    assert found.standing(3) == (0, 1, 2)
-    assert found.standing(4) == (3, 2)
-    assert found.standing(5) == (3, 2, 4)
-    assert found.standing() == (5, 6, 7)
+    assert found.turns_in_window(3) == (0, 1, 2)
+    assert found.turns_in_window(4) == (3, 2)
+    assert found.turns_in_window(5) == (3, 2, 4)
+    assert found.turns_in_window() == (5, 6, 7)
 
 
 @pytest.mark.parametrize("value", [None, True, "yesterday", 10**30, float("inf"), [], ""])

@@ -2,7 +2,7 @@ import pytest
 
 from ullage.errors import QueryFailed
 from ullage.sql import Column, Structure, Table
-from ullage.sql.run_query import is_about_a_name, with_nearest
+from ullage.sql.run_query import is_about_a_name, suggest_names
 
 pytestmark = pytest.mark.requirement("S0:sql:query")
 
@@ -27,7 +27,7 @@ SHOP = Structure(tables=(table("customers", "id", "name"), table("orders", "id",
 def test_a_table_that_does_not_exist_comes_with_the_nearest(message: str):
     error = QueryFailed(message)
     assert is_about_a_name(error)
-    mended = with_nearest(error, SHOP, ("ordrs",))
+    mended = suggest_names(error, SHOP, ("ordrs",))
     assert (mended.message, mended.options) == (message, ("orders",))
     assert mended.suggestion
 
@@ -46,24 +46,28 @@ def test_a_table_that_does_not_exist_comes_with_the_nearest(message: str):
     ],
 )
 def test_a_column_that_does_not_exist_comes_with_the_nearest(message: str):
-    assert with_nearest(QueryFailed(message), SHOP, ("orders",)).options == ("orders.total",)
+    assert suggest_names(QueryFailed(message), SHOP, ("orders",)).options == ("orders.total",)
 
 
 def test_columns_are_those_of_the_questions_tables():
-    assert with_nearest(QueryFailed("no such column: nam"), SHOP, ("main.customers",)).options == ("customers.name",)
-    every = with_nearest(QueryFailed("no such column: ids"), SHOP, ()).options
+    assert suggest_names(QueryFailed("no such column: nam"), SHOP, ("main.customers",)).options == ("customers.name",)
+    every = suggest_names(QueryFailed("no such column: ids"), SHOP, ()).options
     assert every == ("customers.id", "orders.id")
 
 
 def test_where_no_column_is_near_all_are_named():
-    assert with_nearest(QueryFailed("no such column: zzz"), SHOP, ("orders",)).options == ("id", "customer_id", "total")
+    assert suggest_names(QueryFailed("no such column: zzz"), SHOP, ("orders",)).options == (
+        "id",
+        "customer_id",
+        "total",
+    )
 
 
 def test_any_other_error_stays_as_it_is():
     error = QueryFailed("division by zero")
     assert not is_about_a_name(error)
-    assert with_nearest(error, SHOP, ()) is error
+    assert suggest_names(error, SHOP, ()) is error
 
 
 def test_options_that_were_there_stay_where_no_name_is_near():
-    assert with_nearest(QueryFailed("no such table: zzz", options=("x",)), SHOP, ()).options == ("x",)
+    assert suggest_names(QueryFailed("no such table: zzz", options=("x",)), SHOP, ()).options == ("x",)

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.sql.run_query import Recent
+from ullage.sql.run_query import AnswerCache
 
 pytestmark = pytest.mark.requirement("S0:sql:cache")
 
@@ -16,7 +16,7 @@ class Clock:
 @pytest.mark.requirement("S0:sql:cache")
 def test_an_answer_is_kept_for_its_seconds_and_no_longer():
     clock = Clock()
-    recent = Recent[str](10, clock=clock)
+    recent = AnswerCache[str](10, clock=clock)
     recent.put("a", "one", 3)
     assert recent.get("a") == "one"
     assert recent.get("b") is None
@@ -28,13 +28,13 @@ def test_an_answer_is_kept_for_its_seconds_and_no_longer():
 
 
 def test_no_seconds_keep_nothing():
-    recent = Recent[str](0, clock=Clock())
+    recent = AnswerCache[str](0, clock=Clock())
     recent.put("a", "one", 3)
     assert recent.get("a") is None
 
 
 def test_the_one_not_asked_for_longest_goes_first():
-    recent = Recent[int](10, clock=Clock(), entries=2)
+    recent = AnswerCache[int](10, clock=Clock(), entries=2)
     recent.put("a", 1, 1)
     recent.put("b", 2, 1)
     recent.get("a")
@@ -43,7 +43,7 @@ def test_the_one_not_asked_for_longest_goes_first():
 
 
 def test_there_is_a_bound_on_size():
-    recent = Recent[int](10, clock=Clock(), size=10)
+    recent = AnswerCache[int](10, clock=Clock(), size=10)
     recent.put("a", 1, 6)
     recent.put("b", 2, 6)
     assert [recent.get(key) for key in "ab"] == [None, 2]
@@ -55,7 +55,7 @@ def test_there_is_a_bound_on_size():
 
 def test_room_is_given_back_by_what_grew_old():
     clock = Clock()
-    recent = Recent[int](10, clock=clock, size=10)
+    recent = AnswerCache[int](10, clock=clock, size=10)
     recent.put("a", 1, 10)
     clock.now = 11
     assert recent.get("a") is None
@@ -64,14 +64,14 @@ def test_room_is_given_back_by_what_grew_old():
 
 
 def test_a_hundred_answers_are_kept_unless_another_number_is_set():
-    recent = Recent[int](10, clock=Clock())
+    recent = AnswerCache[int](10, clock=Clock())
     for key in range(101):
         recent.put(key, key, 1)
     assert [recent.get(key) for key in (0, 1, 100)] == [None, 1, 100]
 
 
 def test_an_answer_that_is_kept_again_takes_its_room_once():
-    recent = Recent[int](10, clock=Clock(), size=10)
+    recent = AnswerCache[int](10, clock=Clock(), size=10)
     for value in range(3):
         recent.put("a", value, 5)
     recent.put("b", 4, 5)

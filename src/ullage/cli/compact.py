@@ -40,11 +40,19 @@ from ullage.tool import Caller
 
 from .input_files import STDIN
 from .output import columns, dim, emit, emit_json, how_many, say, yellow
-from .session_stats import Found, Weighed, add_flags, all_in, estimate_masking, named, weigh
+from .session_stats import (
+    FoundConversation,
+    WeighedConversation,
+    add_flags,
+    estimate_masking,
+    named,
+    read_conversations_in,
+    weigh,
+)
 
 __all__ = [
-    "LetGo",
-    "Written",
+    "PlannedCompaction",
+    "WrittenSession",
     "arguments",
     "destination",
     "plan_compaction",
@@ -55,16 +63,16 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetGo:
+class PlannedCompaction:
     """A compaction that is planned, with the context before and after it."""
 
-    weighed: Weighed
+    weighed: WeighedConversation
     work: Compaction
     after: ContextUsage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenSession:
     """The result of writing a compacted session."""
 
     path: Path
@@ -72,7 +80,7 @@ class Written:
     """The generation under which a session keeps what was dropped; None for a list of messages."""
 
 
-def destination(found: Found, output: Path | None) -> Path:
+def destination(found: FoundConversation, output: Path | None) -> Path:
     """Return where to write the result.
 
     Raises:
@@ -90,17 +98,17 @@ def destination(found: Found, output: Path | None) -> Path:
     return output
 
 
-def repair_session(found: Found, path: Path) -> Found:
+def repair_session(found: FoundConversation, path: Path) -> FoundConversation:
     """Return a session that is changed in place as it is after repairing damage from a crash."""
     if path != Path(found.file):
         return found
     Session.open(path).close()
-    return all_in(found.file)[-1]
+    return read_conversations_in(found.file)[-1]
 
 
 async def plan_compaction(
-    found: Found, options: Options, model: str | None, *, summarizer: Summarizer | None = None
-) -> LetGo:
+    found: FoundConversation, options: Options, model: str | None, *, summarizer: Summarizer | None = None
+) -> PlannedCompaction:
     """Return what would be dropped. Without a summarizer, a digest takes the place of a model's summary."""
     weighed, conversation = weigh(found, options, model), found.conversation
     usage = weighed.usage
@@ -122,10 +130,10 @@ async def plan_compaction(
     )
     work = await compact(weighed.entries, limits, weighed.scale, teller)
     after = usage_of(weighed.scale, weighed.fixed, work.entries, options, anchored=weighed.anchored)
-    return LetGo(weighed=weighed, work=work, after=after)
+    return PlannedCompaction(weighed=weighed, work=work, after=after)
 
 
-def write_remaining(let_go: LetGo, path: Path) -> Written:
+def write_remaining(let_go: PlannedCompaction, path: Path) -> WrittenSession:
     """Write the remaining messages to the path."""
     conversation, file = let_go.weighed.conversation, let_go.weighed.file
     if conversation.program == "messages":
@@ -139,7 +147,7 @@ def write_remaining(let_go: LetGo, path: Path) -> Written:
                 new_file.write(text)
         except OSError as error:
             raise UnreadableFile(f"`{path}` cannot be written: {error.strerror}") from error
-        return Written(path=path, generation=None)
+        return WrittenSession(path=path, generation=None)
     with Session.open(path, format=conversation.format, model=let_go.weighed.model) as session:
         # The entries of a new session are written to it first.
         entries = let_go.weighed.entries
@@ -152,10 +160,10 @@ def write_remaining(let_go: LetGo, path: Path) -> Written:
         left = [known.get(id(entry)) or replace(entry, record=ids.get(entry.record)) for entry in let_go.work.entries]
         before, after = list(known.values()), left
         _, generation = Keeping(session).replace(before, after, let_go.work.sheds)
-    return Written(path=path, generation=generation)
+    return WrittenSession(path=path, generation=generation)
 
 
-def record(let_go: LetGo, done: Written, config: Path | None) -> None:
+def record(let_go: PlannedCompaction, done: WrittenSession, config: Path | None) -> None:
     """Record the compaction in the ledger of the settings, under the session and the program that it is from."""
     # Imported late, so that a dry run does not wait for it.
     from ullage.app.build_context import open_ledger
@@ -215,7 +223,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.file == STDIN and not arguments.dry_run and arguments.output is None:
         raise InvalidArguments("standard input cannot be changed", suggestion="name a new file with --output FILE")
-    sessions = all_in(arguments.file)
+    sessions = read_conversations_in(arguments.file)
     if arguments.session is None and len(sessions) > 1:
         raise InvalidArguments(
             f"`{arguments.file}` holds {len(sessions):,} sessions",
@@ -236,7 +244,9 @@ def run(arguments: argparse.Namespace) -> int:
     return _report_result(let_go, done, arguments)
 
 
-async def _plan_with_summarizer(found: Found, options: Options, arguments: argparse.Namespace) -> LetGo:
+async def _plan_with_summarizer(
+    found: FoundConversation, options: Options, arguments: argparse.Namespace
+) -> PlannedCompaction:
     if arguments.summarizer is None:
         return await plan_compaction(found, options, arguments.model)
     # Imported late, so that a run without a model does not wait for it.
@@ -246,7 +256,7 @@ async def _plan_with_summarizer(found: Found, options: Options, arguments: argpa
         return await plan_compaction(found, options, arguments.model, summarizer=summarizer)
 
 
-def _report_result(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> int:
+def _report_result(let_go: PlannedCompaction, done: WrittenSession | None, arguments: argparse.Namespace) -> int:
     if arguments.json:
         emit_json(
             {
@@ -288,7 +298,7 @@ def _report_result(let_go: LetGo, done: Written | None, arguments: argparse.Name
     return 0
 
 
-def _print(let_go: LetGo) -> None:
+def _print(let_go: PlannedCompaction) -> None:
     sheds = let_go.work.sheds
     emit(f"before  {render_line(let_go.weighed.usage)}")
     if sheds:
@@ -312,7 +322,7 @@ def _print(let_go: LetGo) -> None:
             emit(yellow(line))
 
 
-def _cache(let_go: LetGo) -> str:
+def _cache(let_go: PlannedCompaction) -> str:
     """Describe the message from which on a provider must read the prompt again, after all steps."""
     first = min(shed.broke_at for shed in let_go.work.sheds)
     reread = sum(entry.weight.tokens for entry in let_go.work.entries[first:])

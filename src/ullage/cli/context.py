@@ -19,14 +19,14 @@ from .input_files import STDIN
 from .output import Progress, bold, columns, dim, emit, emit_json, how_many, paint_text, say, yellow
 from .session_stats import (
     Figures,
-    Found,
+    FoundConversation,
     ToolBurden,
-    Weighed,
+    WeighedConversation,
     add_flags,
-    all_in,
     cost_of_calls,
     figures_of,
     named,
+    read_conversations_in,
     weigh,
 )
 
@@ -38,7 +38,7 @@ _JSON_PIECES = 50
 """Maximum pieces listed, of those carried longest."""
 
 
-def listed_json(weighed: Weighed) -> dict[str, Json]:
+def listed_json(weighed: WeighedConversation) -> dict[str, Json]:
     one = weighed.conversation
     cost = cost_of_calls(one.calls, weighed.model)
     return {
@@ -60,7 +60,7 @@ def listed_json(weighed: Weighed) -> dict[str, Json]:
     }
 
 
-def report_json(weighed: Weighed) -> dict[str, Json]:
+def report_json(weighed: WeighedConversation) -> dict[str, Json]:
     figures = figures_of(weighed)
     levels: list[Json] = [
         {
@@ -170,7 +170,7 @@ _TOOLS, _PIECES = 8, 8
 """Maximum lines."""
 
 
-def print_report(weighed: Weighed) -> None:
+def print_report(weighed: WeighedConversation) -> None:
     figures = figures_of(weighed)
     for line in (*_head(weighed, figures), "", *draw_grid(weighed.usage, paint_text).split("\n")):
         emit(line)
@@ -214,7 +214,7 @@ def print_report(weighed: Weighed) -> None:
         emit("Nothing stands out.")
 
 
-def _head(weighed: Weighed, figures: Figures) -> list[str]:
+def _head(weighed: WeighedConversation, figures: Figures) -> list[str]:
     one = weighed.conversation
     named = f"{Path(weighed.file).name}" if not one.title else f"{one.title}"
     now, ever = len(weighed.entries), len(weighed.turns)
@@ -238,7 +238,7 @@ def _clip_text(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _notes(weighed: Weighed) -> None:
+def _notes(weighed: WeighedConversation) -> None:
     """Print how the figures were obtained."""
     usage, one = weighed.usage, weighed.conversation
     said: list[str] = []
@@ -259,7 +259,7 @@ def _notes(weighed: Weighed) -> None:
         emit(dim(line))
 
 
-def _tools(burdens: Sequence[ToolBurden], weighed: Weighed) -> None:
+def _tools(burdens: Sequence[ToolBurden], weighed: WeighedConversation) -> None:
     if not burdens:
         return
     rows = [
@@ -286,12 +286,12 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozense
         emit(line)
 
 
-def _day(one: Weighed) -> str:
+def _day(one: WeighedConversation) -> str:
     times = [call.at for call in one.conversation.calls if call.at is not None]
     return f"{max(times).astimezone():%Y-%m-%d}" if times else ""
 
 
-def print_list(found: Sequence[Weighed]) -> None:
+def print_list(found: Sequence[WeighedConversation]) -> None:
     header = ("", "last", "program", "model", "calls", "cost", "tokens", "used", "")
     costs = [cost_of_calls(one.conversation.calls, one.model) for one in found]
     rows = [
@@ -334,11 +334,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     files = _expand_paths(arguments.files) if arguments.files else _latest(arguments.session)
     # If several files are named, unreadable ones are reported and skipped.
-    found: list[Found] = []
+    found: list[FoundConversation] = []
     unread: list[UnreadableFile] = []
     for file in files:
         try:
-            found += all_in(file)
+            found += read_conversations_in(file)
         except UnreadableFile as error:
             unread.append(error)
     if not found:

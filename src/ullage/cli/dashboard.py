@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    server, code, lifetime = _ask(arguments)
+    server, code, lifetime = _request_code(arguments)
     # Browsers do not send what follows `#`, so no log of a server or proxy contains the code.
     link = f"{server.url}#{code}"
     if arguments.json:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(arguments: argparse.Namespace) -> tuple[RunningServer, str, float]:
+def _request_code(arguments: argparse.Namespace) -> tuple[RunningServer, str, float]:
     if arguments.url is not None:
         token = os.environ.get(_TOKEN)
         if not token:

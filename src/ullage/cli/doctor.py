@@ -55,8 +55,8 @@ from .output import (
 from .status import doubled_lines, read_installed
 
 __all__ = [
-    "FoundDatabase",
-    "FoundFolders",
+    "DatabaseCheck",
+    "FoldersCheck",
     "arguments",
     "database_json",
     "database_lines",
@@ -70,7 +70,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundDatabase:
+class DatabaseCheck:
     """The result of checking one database."""
 
     settings: DatabaseSettings
@@ -82,15 +82,15 @@ class FoundDatabase:
         return self.error is None
 
 
-async def look_at_databases(gateway: Gateway, databases: Sequence[DatabaseSettings]) -> list[FoundDatabase]:
-    found: dict[str, FoundDatabase] = {}
+async def look_at_databases(gateway: Gateway, databases: Sequence[DatabaseSettings]) -> list[DatabaseCheck]:
+    found: dict[str, DatabaseCheck] = {}
 
     async def one(database: DatabaseSettings) -> None:
         try:
             warnings = await gateway.databases[database.name].warnings()
-            found[database.name] = FoundDatabase(settings=database, warnings=warnings)
+            found[database.name] = DatabaseCheck(settings=database, warnings=warnings)
         except UllageError as error:
-            found[database.name] = FoundDatabase(settings=database, error=error)
+            found[database.name] = DatabaseCheck(settings=database, error=error)
 
     async with anyio.create_task_group() as tasks:
         for database in databases:
@@ -98,7 +98,7 @@ async def look_at_databases(gateway: Gateway, databases: Sequence[DatabaseSettin
     return [found[database.name] for database in databases]
 
 
-def database_lines(one: FoundDatabase) -> list[str]:
+def database_lines(one: DatabaseCheck) -> list[str]:
     name = bold(one.settings.name)
     if one.error is not None:
         return [
@@ -109,7 +109,7 @@ def database_lines(one: FoundDatabase) -> list[str]:
     return [f"{name}  {green('ok')}: {spoken} database", *(f"  {dim('note')}  {said}" for said in one.warnings)]
 
 
-def database_json(one: FoundDatabase) -> dict[str, Json]:
+def database_json(one: DatabaseCheck) -> dict[str, Json]:
     return {
         "database": one.settings.name,
         "came_from": one.settings.came_from,
@@ -119,7 +119,7 @@ def database_json(one: FoundDatabase) -> dict[str, Json]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFolders:
+class FoldersCheck:
     """The result of checking one collection."""
 
     settings: Folders
@@ -143,12 +143,12 @@ class FoundFolders:
         return {"folders": self.settings.name, "came_from": self.settings.came_from, "missing": list(self.missing)}
 
 
-def look_at_folders(collections: Sequence[Folders]) -> list[FoundFolders]:
-    found: list[FoundFolders] = []
+def look_at_folders(collections: Sequence[Folders]) -> list[FoldersCheck]:
+    found: list[FoldersCheck] = []
     for one in collections:
         folders = [path for path in one.folders if not Path(path).is_dir()]
         files = [path for path in one.files if not Path(path).is_file()]
-        found.append(FoundFolders(settings=one, missing=(*folders, *files)))
+        found.append(FoldersCheck(settings=one, missing=(*folders, *files)))
     return found
 
 
@@ -159,11 +159,11 @@ def delegate_lines(settings: Settings, environment: Mapping[str, str]) -> list[s
     present, policy = providers_on(settings, environment), settings.delegate.policy
     models = "default models" if policy is None else how_many(len(policy.models), "model")
     head = f"{green('ok')}: {models}, from {', '.join(present)}" if present else "off: no provider has a key"
-    sentences = [*providers_off(settings, environment), *_to_set(settings, is_on=bool(present))]
+    sentences = [*providers_off(settings, environment), *_list_missing_keys(settings, is_on=bool(present))]
     return [f"{bold('delegate')}  {head}", *(f"  {dim('note')}  {one}" for one in sentences)]
 
 
-def _to_set(settings: Settings, *, is_on: bool) -> list[str]:
+def _list_missing_keys(settings: Settings, *, is_on: bool) -> list[str]:
     """Return what to set. Without a policy any key is sufficient; with one, `providers_off` names the keys it needs."""
     if is_on or settings.delegate.policy is not None:
         return []
@@ -217,7 +217,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _ServerCheck:
     """The result of checking one server."""
 
     server: Server
@@ -243,12 +243,12 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _CheckResults:
     loaded: Loaded
-    found: Sequence[_Found] = ()
+    found: Sequence[_ServerCheck] = ()
     """Empty if the settings cannot be used."""
-    databases: Sequence[FoundDatabase] = ()
-    folders: Sequence[FoundFolders] = ()
+    databases: Sequence[DatabaseCheck] = ()
+    folders: Sequence[FoldersCheck] = ()
     store_error: StoreFailed | None = None
     doubled: Sequence[str] = ()
     """Warnings about servers that a program lists in addition to Ullage, which serves them too."""
@@ -277,12 +277,14 @@ def run(arguments: argparse.Namespace) -> int:
     is_ours = bool(databases or folders) and arguments.server is not None
     servers = [] if loaded.errors or is_ours else choose_servers(loaded, arguments.server)
 
-    async def look(gateway: Gateway) -> _Seen:
+    async def look(gateway: Gateway) -> _CheckResults:
         found, asked = await _look(gateway, servers), await look_at_databases(gateway, databases)
         there, failed = look_at_folders(folders), gateway.store_error
-        return _Seen(loaded=loaded, found=found, databases=asked, folders=there, store_error=failed)
+        return _CheckResults(loaded=loaded, found=found, databases=asked, folders=there, store_error=failed)
 
-    seen = _Seen(loaded=loaded) if loaded.errors else with_gateway(loaded, look, situation=situation_of(arguments))
+    seen = (
+        _CheckResults(loaded=loaded) if loaded.errors else with_gateway(loaded, look, situation=situation_of(arguments))
+    )
     if arguments.server is None:
         seen = replace(seen, doubled=doubled_lines(read_installed()))
     if arguments.json:
@@ -315,12 +317,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if seen.is_well else 1
 
 
-async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
-    found: dict[str, _Found] = {}
+async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_ServerCheck]:
+    found: dict[str, _ServerCheck] = {}
 
     async def one(server: Server) -> None:
         if server.disabled:
-            found[server.name] = _Found(server=server)
+            found[server.name] = _ServerCheck(server=server)
         else:
             error = None
             prompts: Sequence[JsonObject] = ()
@@ -331,7 +333,7 @@ async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
                 error = raised
             health = next((one for one in gateway.health() if one.server == server.name), None)
             report = await gateway.definition_report(server.name)
-            found[server.name] = _Found(
+            found[server.name] = _ServerCheck(
                 server=server,
                 health=health,
                 error=error,
@@ -365,7 +367,7 @@ async def _prompts_of(gateway: Gateway, server: Server) -> Sequence[JsonObject]:
         return ()
 
 
-def _count_tools(found: _Found, view: View) -> _Found:
+def _count_tools(found: _ServerCheck, view: View) -> _ServerCheck:
     """Return the result with the number of tools and their tokens, counted as in `ullage tools`."""
     name = found.server.name
     if found.server.disabled or found.error is not None:
@@ -382,7 +384,7 @@ def _count_tools(found: _Found, view: View) -> _Found:
     )
 
 
-def _print(seen: _Seen) -> None:
+def _print(seen: _CheckResults) -> None:
     loaded = seen.loaded
     read = [short_path(str(path)) for path in loaded.files if loaded.stamps[path] is not None]
     lines = [f"{bold('settings')}  {', '.join(read) or 'no file, so the defaults are used'}"]
@@ -413,7 +415,7 @@ def _print(seen: _Seen) -> None:
         emit_wrapped(line)
 
 
-def _verdict(seen: _Seen) -> str:
+def _verdict(seen: _CheckResults) -> str:
     if seen.loaded.errors:
         return "No server was checked: correct the errors in the settings first."
     started = [one for one in seen.found if not one.server.disabled]
@@ -441,7 +443,7 @@ def _verdict(seen: _Seen) -> str:
     return f"{'; '.join(said) or how_many(len(seen.wrong), 'problem') + ' in the settings'}."
 
 
-def _server(one: _Found) -> list[str]:
+def _server(one: _ServerCheck) -> list[str]:
     name = bold(one.server.name)
     if one.server.disabled:
         return [f"{name}  disabled in {one.server.came_from or 'the settings'}"]
@@ -481,12 +483,12 @@ def _server(one: _Found) -> list[str]:
     ]
 
 
-def _withheld_variables(one: _Found) -> list[str]:
+def _withheld_variables(one: _ServerCheck) -> list[str]:
     """Return one line with the names of the variables that it may need and does not inherit."""
     return [f"  {dim('note')}  {one.withheld.sentence(one.server)}"] if one.withheld else []
 
 
-def _found_json(one: _Found) -> dict[str, Json]:
+def _found_json(one: _ServerCheck) -> dict[str, Json]:
     health = one.health
     return {
         "server": one.server.name,

@@ -105,7 +105,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _SearchResult:
     """The result of a search."""
 
     said: Mapping[str, Any]
@@ -140,12 +140,12 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     asked = _read_arguments(arguments)
 
-    async def search(gateway: Gateway) -> _Found:
+    async def search(gateway: Gateway) -> _SearchResult:
         caller, find = caller_of(gateway, arguments.client), gateway.find(arguments.client)
         reply = await find.call(Call(tool="find_tool", arguments=asked, caller=caller))
         why = await find.explain(asked, caller) if arguments.why else ()
         view = await gateway.view()
-        return _Found(
+        return _SearchResult(
             said=json.loads(str(reply.content[0]["text"])),
             baseline=without_ullage(view),
             is_direct=find.surface == "direct",
@@ -184,7 +184,7 @@ def _read_arguments(arguments: argparse.Namespace) -> dict[str, Json]:
     return asked
 
 
-def _print(found: _Found) -> None:
+def _print(found: _SearchResult) -> None:
     for number, tool in enumerate(found.said["tools"]):
         if number:
             emit()
@@ -215,7 +215,7 @@ def _print_why(line: str, why: Mapping[str, Explained]) -> None:
         emit(dim(said))
 
 
-def _figures(found: _Found) -> str:
+def _figures(found: _SearchResult) -> str:
     returned = found.said["token_metrics"]["returned_tokens"]
     said = f"{how_many(returned, 'token')} of definitions"
     if found.is_direct:

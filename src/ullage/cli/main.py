@@ -20,7 +20,7 @@ from ullage.start_session import StartSession
 
 from .output import complain, escaping_terminals
 
-__all__ = ["VERBS", "VERB_GROUPS", "main", "parser_of", "reckon_on_one_thread", "verb_parser"]
+__all__ = ["VERBS", "VERB_GROUPS", "main", "parser_of", "use_one_thread", "verb_parser"]
 
 VERBS = {
     "audit": "Show refusals, withheld tools, approvals and fallbacks",
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None, *, session: StartSession | None = No
         session: The connection of a client whose first requests are already answered, for `serve`.
     """
     if argv is None:
-        reckon_on_one_thread()
+        use_one_thread()
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -217,7 +217,7 @@ def _open_what_is_closed() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
-def reckon_on_one_thread() -> None:
+def use_one_thread() -> None:
     """Keep numpy from starting threads on import, which nothing here uses and which take half of the import's time. Set
     with `putenv`, not through `os.environ`, from which child processes get their environment."""
     if _THREADS not in os.environ:
@@ -285,16 +285,16 @@ def _run_verb(run: Callable[[argparse.Namespace], int], arguments: argparse.Name
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        _let_go_of_output()  # the reader has closed the pipe: `ullage models | head`
+        _discard_output()  # the reader has closed the pipe: `ullage models | head`
         return 141
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        _let_go_of_output()
+        _discard_output()
         return _report_error(Unavailable(f"the output cannot be written: {error.strerror}"), arguments)
 
 
-def _let_go_of_output() -> None:
+def _discard_output() -> None:
     """Redirect standard output to the null device, so that it does not fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -47,16 +47,15 @@ __all__ = [
     "Advice",
     "Figures",
     "Findings",
-    "Found",
+    "FoundConversation",
     "Level",
     "Loss",
     "Piece",
     "Reason",
     "ToolBurden",
-    "Weighed",
+    "WeighedConversation",
     "add_flags",
     "advise",
-    "all_in",
     "by_tool",
     "calls_carried",
     "cost_of_calls",
@@ -66,6 +65,7 @@ __all__ = [
     "losses",
     "named",
     "pieces",
+    "read_conversations_in",
     "together",
     "weigh",
 ]
@@ -79,7 +79,7 @@ _UNSEEN = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundConversation:
     """A conversation and the file that contains it."""
 
     file: str
@@ -102,7 +102,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class WeighedConversation:
     """A conversation with the tokens of its parts."""
 
     file: str
@@ -149,14 +149,14 @@ def _tokens(word: str) -> int:
     return tokens
 
 
-def all_in(word: str) -> list[Found]:
+def read_conversations_in(word: str) -> list[FoundConversation]:
     """Return every conversation of a file, or of standard input, the latest last."""
     if word == STDIN:
-        return [Found("standard input", one) for one in read_text(read_standard_input(), "standard input")]
-    return [Found(word, one) for one in read_conversations(Path(word))]
+        return [FoundConversation("standard input", one) for one in read_text(read_standard_input(), "standard input")]
+    return [FoundConversation(word, one) for one in read_conversations(Path(word))]
 
 
-def named(found: Sequence[Found], identity: str) -> Found:
+def named(found: Sequence[FoundConversation], identity: str) -> FoundConversation:
     """Return the conversation with this id."""
     one = next((one for one in reversed(found) if one.conversation.id == identity), None)
     if one is None:
@@ -165,14 +165,14 @@ def named(found: Sequence[Found], identity: str) -> Found:
     return one
 
 
-def weigh(found: Found, options: Options, model: str | None = None) -> Weighed:
+def weigh(found: FoundConversation, options: Options, model: str | None = None) -> WeighedConversation:
     """Count the tokens of a conversation. If no window is given, the one that the program recorded is used, if any."""
     conversation = found.conversation
     name = model or conversation.model or _STAND_INS.get(conversation.format, _STAND_IN)
     if options.context_window is None:
         options = replace(options, context_window=conversation.window)
     scale = Scale(app.meter(), name, conversation.format)
-    standing = [conversation.turns[place] for place in conversation.standing()]
+    standing = [conversation.turns[place] for place in conversation.turns_in_window()]
     weights = drain(scale.entries([turn.native for turn in standing]))
     entries = tuple(map(_entry_with_turn, weights, standing, map(str, range(len(standing)))))
     turns = drain(scale.entries([turn.native for turn in conversation.turns]))
@@ -194,12 +194,12 @@ def weigh(found: Found, options: Options, model: str | None = None) -> Weighed:
     told = [call for call in _reported_calls(conversation) if call.place >= since]
     anchored = None
     for call in [*told[:1], *told[1:][-1:]]:
-        sent = len(conversation.standing(call.place))
+        sent = len(conversation.turns_in_window(call.place))
         later = next((one.place for one in conversation.calls if one.place > call.place), len(conversation.turns))
-        answer = entries[sent : sent + _answer(entries[sent:], later - call.place)]
+        answer = entries[sent : sent + _count_answer_entries(entries[sent:], later - call.place)]
         usage = call.usage or Usage()
         anchored = observe(scale, usage, fixed=fixed, sent=entries[:sent], answer=answer, before=anchored)
-    return Weighed(
+    return WeighedConversation(
         file=found.file,
         conversation=conversation,
         model=name,
@@ -219,7 +219,7 @@ def _entry_with_turn(entry: Entry, turn: Turn, place: str) -> Entry:
     return replace(entry, pinned=turn.pinned, record=place)
 
 
-def _answer(entries: Sequence[Entry], most: int) -> int:
+def _count_answer_entries(entries: Sequence[Entry], most: int) -> int:
     """Return the number of entries that belong to the answer."""
     return next(
         (n for n, entry in enumerate(entries[:most]) if entry.message.role != "assistant"), min(most, len(entries))
@@ -318,7 +318,7 @@ def calls_carried(conversation: Conversation) -> list[int]:
     for start, end in pairwise(bounds):
         # A call at the exact place of a compaction came after it.
         asked = places[bisect_left(places, start) : bisect_left(places, end)]
-        for turn in conversation.standing(asked[-1]) if asked else ():
+        for turn in conversation.turns_in_window(asked[-1]) if asked else ():
             counts[turn] += len(asked) - (bisect_right(asked, turn) if turn >= start else 0)
     return counts
 
@@ -326,7 +326,7 @@ def calls_carried(conversation: Conversation) -> list[int]:
 def pieces(conversation: Conversation, turns: Sequence[Entry], count: Callable[[str], int]) -> list[Piece]:
     """Return the pieces of every turn; `count` counts the tokens of a plain text, to separate the parts of one
     message."""
-    carried, standing = calls_carried(conversation), frozenset(conversation.standing())
+    carried, standing = calls_carried(conversation), frozenset(conversation.turns_in_window())
     asked = {
         id(one.result): (one.call.name, one.call.arguments)
         for one in pair([entry.message for entry in turns]).answered
@@ -666,7 +666,7 @@ class Figures:
         return f"{shown_tokens(self.read)} tokens read{cached}{money}"
 
 
-def figures_of(weighed: Weighed) -> Figures:
+def figures_of(weighed: WeighedConversation) -> Figures:
     conversation = weighed.conversation
     found = pieces(conversation, weighed.turns, weighed.scale.count)
     burdens, lost = by_tool(found), losses(conversation)
@@ -708,7 +708,7 @@ def figures_of(weighed: Weighed) -> Figures:
     )
 
 
-def estimate_masking(weighed: Weighed) -> Change | None:
+def estimate_masking(weighed: WeighedConversation) -> Change | None:
     """Return the effect of masking old results and nothing else; None if it would save too little."""
     usage = weighed.usage
     limits = limits_of(

@@ -22,10 +22,10 @@ from ullage.sql import (
     DIALECTS,
     SAMPLE,
     Answer,
-    Asking,
     DatabaseSettings,
     Dialect,
     Engine,
+    QueryRunner,
     Table,
     dialect_of,
     open_engine,
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.role_sql:
         caller = Asked(caller=Caller(principal=user_name(), session="cli"))
-        probe, setup = _with_engine(loaded, database, lambda engine: Asking.of(database, engine).role_sql(caller))
+        probe, setup = _with_engine(loaded, database, lambda engine: QueryRunner.of(database, engine).role_sql(caller))
         for one in probe.can_write:
             say(f"ullage: role `{probe.role}` {one}")
         if not setup:
@@ -174,7 +174,7 @@ def _tables(loaded: Loaded, database: DatabaseSettings, *, as_json: bool) -> int
 def _table_row(table: Table) -> tuple[str, ...]:
     name = table.name if table.schema is None else f"{table.schema}.{table.name}"
     rows = "" if table.rows is None else f"~{table.rows:,}"
-    return _flat(name), table.kind, rows, _flat(", ".join(column.name for column in table.columns))
+    return _on_one_line(name), table.kind, rows, _on_one_line(", ".join(column.name for column in table.columns))
 
 
 def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argparse.Namespace) -> int:
@@ -183,7 +183,7 @@ def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argpar
     request = Asked(caller=Caller(principal=user_name(), session="command line", client=arguments.client))
 
     async def ask(engine: Engine) -> Answer:
-        return (await Asking.of(database, engine).ask(sql, rows, request)).answer
+        return (await QueryRunner.of(database, engine).ask(sql, rows, request)).answer
 
     answer = _with_engine(loaded, database, ask)
     if arguments.json:
@@ -197,7 +197,7 @@ def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argpar
     else:
         shown = [[_format_cell(cell) for cell in clean_row(row)[0]] for row in answer.rows]
         numeric = frozenset(index for index in range(len(answer.columns)) if _has_numbers(answer, index))
-        header = [_flat(clean(name).text) for name in answer.columns]
+        header = [_on_one_line(clean(name).text) for name in answer.columns]
         table = fitted_columns([header, *shown], right=numeric)
         if table is None:
             # Rows are wider than the terminal: print one line for each value.
@@ -237,11 +237,11 @@ def _has_numbers(answer: Answer, index: int) -> bool:
 
 
 def _format_cell(cell: Cell) -> str:
-    text = "NULL" if cell is None else _flat(_plain(cell))
+    text = "NULL" if cell is None else _on_one_line(_plain(cell))
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 
-def _flat(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Return the text on one line; characters that a terminal would interpret are already removed."""
     return clean(text).text.replace("\n", "\\n").replace("\t", " ")
 

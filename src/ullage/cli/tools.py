@@ -46,7 +46,7 @@ _SENTENCE = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _Listing:
     """The known tools, and what is shown to a client."""
 
     loaded: Loaded
@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.server not in _ours(loaded):
         choose_servers(loaded, arguments.server)
 
-    async def look(gateway: Gateway) -> _Seen:
+    async def look(gateway: Gateway) -> _Listing:
         if arguments.refresh:
             waiting = [server.name for server in gateway.settings.servers if not server.disabled]
 
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         listed = (await find.tools()).tools
         is_direct = find.surface == "direct"
         running = [one.name for one in gateway.settings.servers if not one.disabled]
-        return _Seen(
+        return _Listing(
             loaded=loaded,
             own=gateway.own_name,
             view=view,
@@ -170,7 +170,7 @@ def seconds(text: str) -> float:
     return value
 
 
-def _print_servers(seen: _Seen) -> None:
+def _print_servers(seen: _Listing) -> None:
     _print_columns([("server", "tools", "tokens", ""), *(_row(seen, server) for server in _servers(seen))], {1, 2})
     if seen.view.missing:
         emit("\nNot counted, because they did not answer (`ullage doctor` shows more):")
@@ -191,7 +191,7 @@ def _print_servers(seen: _Seen) -> None:
         emit_wrapped(line)
 
 
-def _sums(seen: _Seen) -> Iterator[str]:
+def _sums(seen: _Listing) -> Iterator[str]:
     """Yield the tokens of a request without Ullage and with it."""
     if len(_servers(seen)) == 1:
         yield waiting_or(seen.loaded, NO_SERVERS)
@@ -211,7 +211,7 @@ def _sums(seen: _Seen) -> Iterator[str]:
     yield f"  with Ullage     {bold(f'{with_it:>{width},}')}, instructions included: {listed}"
 
 
-def _format_hints(seen: _Seen) -> Iterator[str]:
+def _format_hints(seen: _Listing) -> Iterator[str]:
     """Yield hints about servers that are not behind Ullage, and about those paid for twice."""
     names = " and ".join(filter(None, (", ".join(seen.others[:-1]), *seen.others[-1:])))
     if seen.is_planned:
@@ -224,7 +224,7 @@ def _format_hints(seen: _Seen) -> Iterator[str]:
         yield f"{yellow('warning')}  {line}"
 
 
-def _servers(seen: _Seen) -> list[str]:
+def _servers(seen: _Listing) -> list[str]:
     """Return the names of the servers: configured servers first, then parts of Ullage, its own tools last."""
     ours = [name for name in _ours(seen.loaded) if name != seen.own and entries_of(seen.view, name)]
     return [*(server.name for server in seen.loaded.settings.servers), *ours, seen.own]
@@ -237,7 +237,7 @@ def _ours(loaded: Loaded) -> list[str]:
     return [*named, settings.delegate_name, settings.name_of_own(OWN)]
 
 
-def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:
+def _row(seen: _Listing, server: str) -> tuple[str, str, str, str]:
     disabled = any(one.name == server and one.disabled for one in seen.loaded.settings.servers)
     if disabled or any(one.server == server for one in seen.view.missing):
         return server, "-", "-", "disabled" if disabled else ""
@@ -245,7 +245,7 @@ def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:
     return server, f"{len(entries):,}", f"{sum(map(tokens_of, entries)):,}", kept_back(seen.view, server)
 
 
-def _print_tools(seen: _Seen, server: str) -> None:
+def _print_tools(seen: _Listing, server: str) -> None:
     entries = entries_of(seen.view, server)
     missing = next((one for one in seen.view.missing if one.server == server), None)
     if missing is not None:
@@ -275,7 +275,7 @@ def _print_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -
         emit(dim(line) if right and number == 0 else line)
 
 
-def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
+def _json(seen: _Listing, server: str | None) -> dict[str, Json]:
     entries = [entry for entry in seen.view.entries if server in (None, entry.server)]
     return {
         "tools": [

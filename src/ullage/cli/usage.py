@@ -268,12 +268,12 @@ def _table(report: Report) -> list[str]:
             rows = [(*row, short(line.saved.net)) for row, (line, _) in zip(rows, every, strict=True)]
         rows = [header, *rows]
     width = screen()
-    aligned = _fitting(rows, left=2 if wide and not is_use else 1)
+    aligned = _fit_table(rows, left=2 if wide and not is_use else 1)
     shown = [dim(cut(aligned[0], width)), *(cut(one, width) for one in aligned[1:-1]), bold(cut(aligned[-1], width))]
     return shown if len(lines) != 1 else shown[:-1]
 
 
-def _fitting(rows: Sequence[tuple[str, ...]], *, left: int) -> list[str]:
+def _fit_table(rows: Sequence[tuple[str, ...]], *, left: int) -> list[str]:
     """Return rows as aligned lines, without some of their figures where the terminal is too narrow for all.
 
     Args:
@@ -355,5 +355,5 @@ def _print_blocks(found: Sequence[Block], zone: tzinfo, *, as_json: bool) -> Non
         )
     if not any(row[-1] for row in rows[1:]):
         rows = [row[:-1] for row in rows]
-    for number, line in enumerate(_fitting(rows, left=2)):
+    for number, line in enumerate(_fit_table(rows, left=2)):
         emit(dim(line) if number == 0 else line)

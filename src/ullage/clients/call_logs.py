@@ -284,7 +284,7 @@ def _codex_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator
                 if at is not None and said:
                     yield _codex_call(file, state, at, said, text_at(payload, "response_id"))
             case "event_msg" if payload.get("type") == "token_count" and not state.get("recorded"):
-                yield from _codex_counted(file, state, record, table_at(payload, "info"))
+                yield from _read_codex_usage(file, state, record, table_at(payload, "info"))
             case _:
                 pass
 
@@ -318,7 +318,7 @@ def find_roots(files: Iterable[LogFile], known: Mapping[str, str]) -> dict[str, 
     return roots
 
 
-def _codex_counted(file: LogFile, state: State, record: JsonObject, info: JsonObject) -> Iterator[LoggedCall]:
+def _read_codex_usage(file: LogFile, state: State, record: JsonObject, info: JsonObject) -> Iterator[LoggedCall]:
     """Yield one call, unless the totals are equal to those of the previous line, which older versions repeat."""
     said, at = table_at(info, "total_token_usage"), _time(record.get("timestamp"))
     totals = [tokens_at(said, name) or 0 for name in _TOTALS]
@@ -589,13 +589,13 @@ def _task_folders(store: Path) -> Mapping[str, str]:
     """Return the working folders of the tasks in a store of Cline by their ids, as far as it lists them in a file."""
     file = store / "state" / "taskHistory.json"
     try:
-        return _listed_task_folders(file, file.stat().st_mtime)
+        return _read_task_folders(file, file.stat().st_mtime)
     except OSError:
         return {}
 
 
 @lru_cache(maxsize=4)
-def _listed_task_folders(file: Path, _: float) -> Mapping[str, str]:
+def _read_task_folders(file: Path, _: float) -> Mapping[str, str]:
     found = ((str(one.get("id")), text_at(one, "cwdOnTaskInitialization")) for one in _read_rows(str(file)))
     return {task: folder for task, folder in found if folder is not None}
 

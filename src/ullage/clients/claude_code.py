@@ -122,7 +122,7 @@ def read(document: Document) -> Conversation:
     draft.unread["lines of other branches"] = len([one for one in main if text_at(one, "uuid")]) - len(lines)
     shapes = [table_at(one, "shape") for one in records if one.get("type") == "api-request-shape"]
     shape: JsonObject = shapes[-1] if shapes else {}
-    return draft.finished(
+    return draft.complete(
         Conversation(
             program="claude-code",
             format=Format.ANTHROPIC,
@@ -194,7 +194,7 @@ def _build_draft(said: Sequence[_Said]) -> Draft:
                 ids = (str(segment.get(key)) for key in ("headUuid", "tailUuid"))
                 ends = [places[line] for line in ids if line in places]
                 kept = list(range(min(ends), max(ends) + 1)) if ends else []
-            draft.let_go(
+            draft.add_compaction(
                 [native],
                 kept=kept,
                 before=tokens_at(told, "preTokens"),
@@ -203,7 +203,7 @@ def _build_draft(said: Sequence[_Said]) -> Draft:
             )
         places |= dict.fromkeys(one.lines, place)
         if one.role == "assistant" and one.model is not None:
-            draft.answered(place, one.usage, one.model, one.at)
+            draft.add_answer(place, one.usage, one.model, one.at)
     return draft
 
 

@@ -30,14 +30,14 @@ def read(document: Document) -> Conversation:
         at = moment(message.get("ts"))
         about = table_at(message, "metadata")
         if text_at(about, "kind") in _COMPACTED:
-            draft.let_go([native], before=tokens_at(about, "tokensBefore"), at=at)
+            draft.add_compaction([native], before=tokens_at(about, "tokensBefore"), at=at)
         else:
             place = draft.add(native, at)
             if message.get("role") == "assistant":
                 usage = usage_of_metrics(table_at(message, "metrics"))
                 model = text_at(table_at(message, "modelInfo"), "id")
-                draft.answered(place, usage, model, at)
-    return draft.finished(
+                draft.add_answer(place, usage, model, at)
+    return draft.complete(
         Conversation(
             program="cline",
             format=Format.ANTHROPIC,

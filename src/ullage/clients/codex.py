@@ -33,7 +33,7 @@ def read(document: Document) -> Conversation:
     reader.close()
     meta = reader.meta
     instructions = table_at(meta, "base_instructions").get("text") or meta.get("instructions")
-    return reader.draft.finished(
+    return reader.draft.complete(
         Conversation(
             program="codex",
             format=Format.OPENAI_RESPONSES,
@@ -87,7 +87,7 @@ class _Reader:
                     "content": [{"type": "input_text", "text": text_at(payload, "message") or ""}],
                 }
                 self.close()
-                self.draft.let_go(made or [summary], kept=kept, at=moment(at))
+                self.draft.add_compaction(made or [summary], kept=kept, at=moment(at))
             case "token_usage_record":
                 self._used(table_at(payload, "usage"), record.get("timestamp"))
             case "event_msg":
@@ -98,7 +98,7 @@ class _Reader:
     def close(self) -> None:
         """Add the last answer even if no usage was reported for it."""
         if self._answer is not None:
-            self.draft.answered(self._answer, None, self.model, self.draft.turns[self._answer].at)
+            self.draft.add_answer(self._answer, None, self.model, self.draft.turns[self._answer].at)
         self._answer = None
 
     def _used(self, said: JsonObject, at: Json) -> None:
@@ -112,7 +112,7 @@ class _Reader:
                 },
                 Format.OPENAI_RESPONSES,
             )
-            self.draft.answered(self._answer, usage, self.model, moment(at))
+            self.draft.add_answer(self._answer, usage, self.model, moment(at))
         self._answer = None
 
     def _event(self, payload: JsonObject, at: Json) -> None:

@@ -98,7 +98,7 @@ class Conversation:
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
     """Kinds of records that were not read, with the number of each."""
 
-    def standing(self, place: int | None = None) -> tuple[int, ...]:
+    def turns_in_window(self, place: int | None = None) -> tuple[int, ...]:
         """Return places of the turns that were in the window before the turn at `place`, in window order; without
         `place`, at the end of the conversation."""
         end = len(self.turns) if place is None else place
@@ -108,7 +108,7 @@ class Conversation:
     @property
     def natives(self) -> list[object]:
         """The messages in the window at the end."""
-        return [self.turns[place].native for place in self.standing()]
+        return [self.turns[place].native for place in self.turns_in_window()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,14 +183,14 @@ class Draft:
         self.turns.append(Turn(native, at, pinned))
         return len(self.turns) - 1
 
-    def answered(self, place: int, usage: Usage | None, model: str | None, at: datetime | None) -> None:
+    def add_answer(self, place: int, usage: Usage | None, model: str | None, at: datetime | None) -> None:
         """Add an answer. A usage without any input tokens belongs to a failed call and is ignored, as it does not
         reflect the window."""
         reported = None if usage is None or usage.input is None else usage
         if reported is None or reported.input:
             self.calls.append(Call(place=place, model=model, usage=reported, at=at))
 
-    def let_go(
+    def add_compaction(
         self,
         made: Iterable[object],
         *,
@@ -204,7 +204,7 @@ class Draft:
         place = len(self.turns)
         self.compactions.append(Compaction(place=place, left=(*new, *kept), before=before, after=after, at=at))
 
-    def finished(self, about: Conversation) -> Conversation:
+    def complete(self, about: Conversation) -> Conversation:
         """Return the conversation with the collected turns. Its model is the one that answered last."""
         answered = next((call.model for call in reversed(self.calls) if call.model), None)
         return replace(

@@ -26,14 +26,14 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document) -> Conversation:
-    histories = _histories(document.objects)
+    histories = _split_at_compressions(document.objects)
     draft = Draft()
     draft.unread["lines that are not JSON"] = document.broken
     for number, history in enumerate(histories):
         contents = list(_contents(history))
         if number:
             place = len(draft.turns)
-            draft.let_go([one.native for one in contents], at=contents[0].at if contents else None)
+            draft.add_compaction([one.native for one in contents], at=contents[0].at if contents else None)
         else:
             place = 0
             for one in contents:
@@ -42,13 +42,13 @@ def read(document: Document) -> Conversation:
         known = {call.at for call in draft.calls}
         for offset, one in enumerate(contents):
             if one.role == "model" and not (one.at in known and number):
-                draft.answered(place + offset, one.usage, one.model, one.at)
-    return draft.finished(
+                draft.add_answer(place + offset, one.usage, one.model, one.at)
+    return draft.complete(
         Conversation(program="gemini-cli", format=Format.GEMINI, id=text_at(document.first, "sessionId"))
     )
 
 
-def _histories(records: Iterable[JsonObject]) -> list[list[JsonObject]]:
+def _split_at_compressions(records: Iterable[JsonObject]) -> list[list[JsonObject]]:
     """Return the messages up to each compression, and those at the end."""
     histories: list[list[JsonObject]] = [[]]
     for record in records:
@@ -68,11 +68,11 @@ def _histories(records: Iterable[JsonObject]) -> list[list[JsonObject]]:
             place = next((index for index, one in enumerate(messages) if one.get("id") == identity), len(messages))
             histories[-1] = list(messages[:place])
         elif text_at(record, "type") in _SAID:
-            _put(histories[-1], record)
+            _put_message(histories[-1], record)
     return histories
 
 
-def _put(messages: list[JsonObject], record: JsonObject) -> None:
+def _put_message(messages: list[JsonObject], record: JsonObject) -> None:
     for index, one in enumerate(messages):
         if (one.get("id"), one.get("type")) == (record.get("id"), record.get("type")):
             messages[index] = record
@@ -97,7 +97,7 @@ def _contents(messages: Iterable[JsonObject]) -> Iterator[_Content]:
     """Yield contents in the form sent to the provider: turns alternate, and each result occurs once."""
     last: _Content | None = None
     answered: set[str] = set()
-    for one in _spread(messages):
+    for one in _split_messages(messages):
         one.parts = [part for part in one.parts if _is_new(part, answered)]
         if not one.parts:
             continue
@@ -111,7 +111,7 @@ def _contents(messages: Iterable[JsonObject]) -> Iterator[_Content]:
         yield last
 
 
-def _spread(messages: Iterable[JsonObject]) -> Iterator[_Content]:
+def _split_messages(messages: Iterable[JsonObject]) -> Iterator[_Content]:
     for message in messages:
         at = moment(message.get("timestamp"))
         parts = _parts(message.get("content"))

@@ -57,7 +57,7 @@ def read_session(about: JsonObject, messages: Sequence[JsonObject]) -> Conversat
     for message in messages:
         reader.take(table_at(message, "info"), tables_at(message, "parts"))
     model = table_at(about, "model")
-    return reader.draft.finished(
+    return reader.draft.complete(
         Conversation(
             program="opencode",
             format=Format.ULLAGE,
@@ -90,7 +90,7 @@ class _Reader:
             tail = self._places.get(text_at(mark, "tail_start_id") or "")
             text = "\n".join(text_at(part, "text") or "" for part in parts if part.get("type") == "text")
             usage = _usage(table_at(info, "tokens"))
-            self.draft.let_go(
+            self.draft.add_compaction(
                 [summary_message(text)],
                 kept=() if tail is None else range(tail, len(self.draft.turns)),
                 before=None if usage is None else usage.input,
@@ -172,7 +172,7 @@ class _Reader:
                     at,
                 )
         finish = next((part for part in parts if part.get("type") == "step-finish"), info)
-        self.draft.answered(place, _usage(table_at(finish, "tokens")), text_at(info, "modelID"), at)
+        self.draft.add_answer(place, _usage(table_at(finish, "tokens")), text_at(info, "modelID"), at)
 
 
 def _image(part: JsonObject) -> Media:

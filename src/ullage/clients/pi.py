@@ -54,7 +54,7 @@ def read(document: Document) -> Conversation:
                 first = next((number for number, one in enumerate(lines) if one.get("id") == named), None)
             first_kept = [] if first is None else [place for number, place in places.items() if number >= first]
             summary = summary_message(text_at(line, "summary") or "")
-            draft.let_go(
+            draft.add_compaction(
                 [summary], kept=first_kept, before=tokens_at(line, "tokensBefore"), at=moment(line.get("timestamp"))
             )
         if line.get("type") == "model_change":
@@ -63,7 +63,7 @@ def read(document: Document) -> Conversation:
         if message is not None:
             places[number] = draft.add(message, moment(line.get("timestamp")))
             _note(draft, places[number], line)
-    return draft.finished(Conversation(program="pi", format=Format.ULLAGE, id=text_at(header, "id"), model=model))
+    return draft.complete(Conversation(program="pi", format=Format.ULLAGE, id=text_at(header, "id"), model=model))
 
 
 def _path(lines: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
@@ -96,7 +96,7 @@ def _note(draft: Draft, place: int, line: JsonObject) -> None:
                 cache_read=read,
                 cache_write=write,
             )
-        draft.answered(place, usage, text_at(message, "model"), moment(line.get("timestamp")))
+        draft.add_answer(place, usage, text_at(message, "model"), moment(line.get("timestamp")))
 
 
 def _message(line: JsonObject, answered: set[str | None]) -> Message | None:

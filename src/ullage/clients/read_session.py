@@ -76,7 +76,7 @@ def read_plain(document: Document) -> list[Conversation]:
         tools = body.get("tools")
         system = next((body[key] for key in _SYSTEM.get(format, ()) if body.get(key)), "")
         conversations.append(
-            draft.finished(
+            draft.complete(
                 Conversation(
                     program="messages",
                     format=format,
@@ -110,7 +110,7 @@ def _of_list(values: Sequence[Json], *, broken: int) -> Conversation:
     draft = _build_draft(messages, format)
     draft.unread["lines that are not JSON"] = broken
     draft.unread["values that are no message"] = len(values) - len(messages)
-    return draft.finished(Conversation(program="messages", format=format))
+    return draft.complete(Conversation(program="messages", format=format))
 
 
 def _messages(values: Sequence[Json]) -> list[dict[str, Json]]:
@@ -129,7 +129,7 @@ def _build_draft(messages: Sequence[dict[str, Json]], format: Format) -> Draft: 
         place = draft.add(message)
         is_answer = read_message(message, format).role == "assistant"
         if is_answer and not was_answer:
-            draft.answered(place, None, None, None)
+            draft.add_answer(place, None, None, None)
         was_answer = is_answer
     return draft
 

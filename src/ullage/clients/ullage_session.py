@@ -94,7 +94,7 @@ def read_own(document: Document, archived: Archived) -> Conversation:
     lines = document.objects
     noted = (tokens_at(one, "window") for one in reversed(lines) if one.get("type") in ("session", "window"))
     window = next((tokens for tokens in noted if tokens), None)
-    return reader.draft.finished(
+    return reader.draft.complete(
         Conversation(
             program="ullage",
             format=reader.format,
@@ -119,10 +119,10 @@ class _Reader:
         later = list(states[1:])
         for line in _select_messages(states[0].lines):
             while later and _is_before(later[0], line):
-                self._let_go(later.pop(0))
+                self._add_compaction(later.pop(0))
             self._add(line)
         for state in later:
-            self._let_go(state)
+            self._add_compaction(state)
 
     def _add(self, line: JsonObject) -> None:
         native, at = dict(table_at(line, "message")), moment(line.get("ts"))
@@ -130,10 +130,10 @@ class _Reader:
         self._places[str(line.get("id"))] = place
         is_answer = read_message(native, self.format).role == "assistant"
         if is_answer and not self._was_answer and line.get("type") == "message" and not line.get("generation"):
-            self.draft.answered(place, None, self._model, at)
+            self.draft.add_answer(place, None, self._model, at)
         self._was_answer = is_answer
 
-    def _let_go(self, state: State) -> None:
+    def _add_compaction(self, state: State) -> None:
         """Add a compaction. Lines appended after it have no place yet, so they are not counted as left by it."""
         made = state.compaction or {}
         written = made.get("ids")

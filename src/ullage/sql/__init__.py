@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Trigger,
         dialect_of,
     )
-    from .run_query import Asking, Given
+    from .run_query import QueryResult, QueryRunner
     from .sql_source import SqlSource, open_engine
     from .sql_tools import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, shared_tools, tools_of
 else:
@@ -31,13 +31,13 @@ else:
         __name__,
         {
             "Answer": "database",
-            "Asking": "run_query",
+            "QueryRunner": "run_query",
             "Column": "database",
             "DIALECTS": "sql_tools",
             "Dialect": "database",
             "Engine": "database",
             "ForeignKey": "database",
-            "Given": "run_query",
+            "QueryResult": "run_query",
             "Index": "database",
             "LISTED_NAMES": "sql_tools",
             "Limits": "database",
@@ -63,16 +63,16 @@ __all__ = [
     "ORIGINAL_NAMES",
     "SAMPLE",
     "Answer",
-    "Asking",
     "Column",
     "DatabaseSettings",
     "Dialect",
     "Engine",
     "ForeignKey",
-    "Given",
     "Index",
     "Limits",
     "Probe",
+    "QueryResult",
+    "QueryRunner",
     "Question",
     "Routine",
     "SqlSource",

@@ -247,7 +247,7 @@ def find_table(structure: Structure, name: str) -> Table:
     """Return the table of a name, with or without schema and quotes; raise if there is none, or several."""
     written = name.strip().lower()
     plain = written.replace('"', "").replace("`", "").replace("[", "").replace("]", "")
-    for called, wanted in ((_exactly, written), (_exactly, plain), (_loosely, plain)):
+    for called, wanted in ((_matches_exactly, written), (_matches_exactly, plain), (_matches_loosely, plain)):
         found = [table for table in structure.tables if called(table, wanted)]
         if len(found) == 1:
             return found[0]
@@ -273,11 +273,11 @@ def spell(written: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(by_lower[name] for name in dict.fromkeys([*near, *within]))[:_NEAREST]
 
 
-def _exactly(table: Table, wanted: str) -> bool:
+def _matches_exactly(table: Table, wanted: str) -> bool:
     return full_name(table).lower() == wanted
 
 
-def _loosely(table: Table, wanted: str) -> bool:
+def _matches_loosely(table: Table, wanted: str) -> bool:
     """Return whether a name may refer to a table: without schema in any schema, or with the default schema named."""
     schema, _, name = wanted.rpartition(".")
     return table.name.lower() == name and (not schema or (table.schema is None and schema in _DEFAULT_SCHEMAS))
@@ -400,7 +400,7 @@ def describe(structure: Structure, detail: Detail, *, budget: int, weigh: Callab
         if weigh(said) <= budget:
             return said
     # The beginnings of names that most tables share, as many as fit.
-    groups = Counter(map(_beginning, structure.tables)).most_common()
+    groups = Counter(map(_name_prefix, structure.tables)).most_common()
     written = [f"{beginning} {count}" for beginning, count in groups]
     weights = range(len(written) + 1)
     fitting = bisect_right(
@@ -409,25 +409,25 @@ def describe(structure: Structure, detail: Detail, *, budget: int, weigh: Callab
     return _format_groups(structure, written[: max(0, fitting - 1)], len(written))
 
 
-def _everything(structure: Structure) -> str:
+def _full_description(structure: Structure) -> str:
     return "\n".join([*map(full, structure.tables), *map(routine_line, structure.routines)])
 
 
-def _lines(structure: Structure) -> str:
+def _line_description(structure: Structure) -> str:
     keys = {full_name(table): table.primary_key for table in structure.tables}
     lines = [line(table, keys) for table in structure.tables]
     return "\n".join([*([LEGEND] if lines else []), *lines, *map(routine_line, structure.routines)])
 
 
-def _within_names(structure: Structure) -> str:
+def _names_description(structure: Structure) -> str:
     routines = [f"{one.kind} {full_name(one)}" for one in structure.routines]
     return "\n".join([_summarize_counts(structure), *map(_name, structure.tables), *routines])
 
 
 _WRITERS: Final[dict[Detail, Callable[[Structure], str]]] = {
-    "names": _within_names,
-    "lines": _lines,
-    "full": _everything,
+    "names": _names_description,
+    "lines": _line_description,
+    "full": _full_description,
 }
 
 
@@ -447,7 +447,7 @@ def _format_groups(structure: Structure, shown: Sequence[str], of: int) -> str:
     return "\n".join([f"{_summarize_counts(structure)}; {_NARROW}{rest}", *shown])
 
 
-def _beginning(table: Table) -> str:
+def _name_prefix(table: Table) -> str:
     """Return `sales.*` for a table of another schema, else its first word: `sales_*`."""
     if table.schema is not None:
         return f"{on_one_line(table.schema)}.*"

@@ -1,16 +1,16 @@
 """Runs a query: guard, masking, engine and deadline.
 
-`Asking.ask` judges, masks and runs a statement before one deadline. `with_nearest` adds the nearest existing names to
-an error about a table or column that does not exist; each database words this error differently.
+`QueryRunner.ask` judges, masks and runs a statement before one deadline. `suggest_names` adds the nearest existing
+names to an error about a table or column that does not exist; each database words this error differently.
 
 `explain_statement` returns the statement that plans a query without running it, and `plan_text` shortens the plan.
 Neither uses `ANALYZE`, which runs the query.
 
-`Recent` caches a few answers for some seconds, within limits of entries and size; the least recently used is dropped
-first.
+`AnswerCache` caches a few answers for some seconds, within limits of entries and size; the least recently used is
+dropped first.
 
-`Known` reads a database's structure on first use and again when it is outdated. Concurrent callers wait for a single
-read.
+`StructureCache` reads a database's structure on first use and again when it is outdated. Concurrent callers wait for a
+single read.
 """
 
 import json
@@ -49,7 +49,16 @@ if TYPE_CHECKING:
     from .column_masking import MaskPlan, MaskPolicy
     from .guard import Statement
 
-__all__ = ["Asking", "Given", "Known", "Recent", "explain_statement", "is_about_a_name", "plan_text", "with_nearest"]
+__all__ = [
+    "AnswerCache",
+    "QueryResult",
+    "QueryRunner",
+    "StructureCache",
+    "explain_statement",
+    "is_about_a_name",
+    "plan_text",
+    "suggest_names",
+]
 
 _PREFIXES: Final[dict[Dialect, str]] = {
     "sqlite": "EXPLAIN QUERY PLAN",
@@ -94,7 +103,7 @@ def plan_text(dialect: Dialect, answer: Answer) -> str:
             except ValueError:
                 lines.append(clean(str(row[-1])).text)
             else:
-                _operators(cast("list[Any]", tree if isinstance(tree, list) else [tree]), 0, lines)
+                _append_operators(cast("list[Any]", tree if isinstance(tree, list) else [tree]), 0, lines)
         return "\n".join(lines)
     if len(answer.columns) == 1:
         return "\n".join(clean(str(row[0])).text for row in answer.rows)
@@ -102,7 +111,7 @@ def plan_text(dialect: Dialect, answer: Answer) -> str:
     return encode([answer.columns[index] for index in full], [[row[index] for index in full] for row in answer.rows])
 
 
-def _operators(nodes: Sequence[Any], depth: int, lines: list[str]) -> None:
+def _append_operators(nodes: Sequence[Any], depth: int, lines: list[str]) -> None:
     for node in nodes:
         if isinstance(node, Mapping):
             operator = cast("Mapping[str, Any]", node)
@@ -110,19 +119,21 @@ def _operators(nodes: Sequence[Any], depth: int, lines: list[str]) -> None:
             info, extra = operator.get("extra_info"), ""
             if isinstance(info, Mapping):
                 values = cast("Mapping[str, Any]", info).items()
-                extra = " " + "; ".join(f"{key}={_short(value)}" for key, value in values if value not in ("", []))
+                extra = " " + "; ".join(
+                    f"{key}={_shorten_value(value)}" for key, value in values if value not in ("", [])
+                )
             lines.append(f"{'  ' * depth}{clean(name).text}{extra}")
-            _operators(operator.get("children") or [], depth + 1, lines)
+            _append_operators(operator.get("children") or [], depth + 1, lines)
 
 
-def _short(value: object) -> str:
+def _shorten_value(value: object) -> str:
     text = ", ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else str(value)
     flat = " ".join(clean(text).text.split())
     return flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]}…"
 
 
 @dataclass(slots=True, kw_only=True)
-class Known:
+class StructureCache:
     """The cached structure of a database."""
 
     engine: Engine
@@ -169,7 +180,7 @@ def is_about_a_name(error: QueryFailed) -> bool:
     return any(pattern.search(error.message) for pattern in (_TABLE, _COLUMN))
 
 
-def with_nearest(error: QueryFailed, structure: Structure, tables: Collection[str]) -> QueryFailed:
+def suggest_names(error: QueryFailed, structure: Structure, tables: Collection[str]) -> QueryFailed:
     """Return the error with the nearest names; `tables` are the tables of the query."""
     table, column = _extract_name(_TABLE, error.message), _extract_name(_COLUMN, error.message)
     if table is not None:
@@ -177,7 +188,7 @@ def with_nearest(error: QueryFailed, structure: Structure, tables: Collection[st
         return _replace_hints(error, near, "use a table that exists, or list them with schema")
     if column is not None:
         return _replace_hints(
-            error, _columns(structure, tables, column), "use a column that exists; table lists them all"
+            error, _similar_columns(structure, tables, column), "use a column that exists; table lists them all"
         )
     return error
 
@@ -190,7 +201,7 @@ def _extract_name(pattern: re.Pattern[str], message: str) -> str | None:
     return name.replace('"', "").replace("`", "").rpartition(".")[2].strip()
 
 
-def _columns(structure: Structure, tables: Collection[str], wanted: str) -> tuple[str, ...]:
+def _similar_columns(structure: Structure, tables: Collection[str], wanted: str) -> tuple[str, ...]:
     """Return similar columns of the query's tables, else of all tables; with the table if several have that column."""
     meant = [table for table in structure.tables if _is_among(table, tables)] or list(structure.tables)
     near = spell(wanted, {column.name for table in meant for column in table.columns})
@@ -220,7 +231,7 @@ _ENTRIES = 100
 _SIZE = 8_000_000
 
 
-class Recent(Generic[Value]):
+class AnswerCache(Generic[Value]):
     """Cache of answers by key. With a lifetime of zero it keeps nothing."""
 
     def __init__(
@@ -269,7 +280,7 @@ _A_VALUE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class QueryResult:
     """An answer, and whether it came from the cache."""
 
     answer: Answer
@@ -277,23 +288,25 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class QueryRunner:
     """Runs queries of one database: the guard, masking, the caches and the engine."""
 
     settings: DatabaseSettings
     engine: Engine
-    known: Known
-    answers: Recent[Answer]
+    known: StructureCache
+    answers: AnswerCache[Answer]
     _policies: "list[tuple[Structure, MaskPolicy]]" = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]
     """The policy for the structure that was read last."""
 
     @classmethod
-    def of(cls, settings: DatabaseSettings, engine: Engine, clock: Callable[[], float] = time.monotonic) -> "Asking":
+    def of(
+        cls, settings: DatabaseSettings, engine: Engine, clock: Callable[[], float] = time.monotonic
+    ) -> "QueryRunner":
         """Return an instance with empty caches, configured by the settings."""
-        known = Known(engine=engine, seconds=settings.schema_cache, clock=clock)
-        return cls(settings=settings, engine=engine, known=known, answers=Recent(settings.cache, clock=clock))
+        known = StructureCache(engine=engine, seconds=settings.schema_cache, clock=clock)
+        return cls(settings=settings, engine=engine, known=known, answers=AnswerCache(settings.cache, clock=clock))
 
-    async def ask(self, sql: str, rows: int, request: Asked) -> Given:
+    async def ask(self, sql: str, rows: int, request: Asked) -> QueryResult:
         """Return the first `rows` rows of a query.
 
         Raises:
@@ -302,13 +315,13 @@ class Asking:
             DeadlinePassed: the deadline of the call or the settings passed.
             SourceFailed: the database cannot be reached.
         """
-        until = self._until(request)
+        until = self._deadline_of(request)
         statement = await self._judge_statement(sql, until)
         key = (request.caller.principal, statement.sql, rows)
         kept = self.answers.get(key)
         if kept is not None:
-            return Given(kept, cached=True)
-        masks = await self._masks(statement, until)
+            return QueryResult(kept, cached=True)
+        masks = await self._plan_masks(statement, until)
         answer = await self._ask_engine(statement.runs or statement.sql, rows, statement, until)
         if statement.kind == "show" and self.engine.dialect == "mysql":
             # A SHOW of MySQL may describe the host and contain other sessions' statements.
@@ -325,44 +338,44 @@ class Asking:
         if masks is not None:
             answer = replace(answer, rows=masks.apply(answer.columns, answer.rows))
         self.answers.put(key, answer, _size(answer))
-        return Given(answer, cached=False)
+        return QueryResult(answer, cached=False)
 
     async def structure(self, request: Asked) -> tuple[Structure, bool]:
         """Return the structure of the database, and whether it came from the cache."""
-        return await _within(self._until(request), self.known.structure)
+        return await _await_until(self._deadline_of(request), self.known.structure)
 
     async def plan(self, sql: str, request: Asked) -> Answer:
         """Return the plan of a query, without running it."""
-        until = self._until(request)
+        until = self._deadline_of(request)
         statement = await self._judge_statement(sql, until)
         if statement.kind not in ("select", "explain"):
             raise Refused(f"there is no plan for a statement of kind `{statement.kind}`", suggestion="give a SELECT")
-        await self._masks(statement, until)
+        await self._plan_masks(statement, until)
         text = statement.runs or statement.sql
         asked = text if statement.kind == "explain" else explain_statement(self.engine.dialect, text)
         return await self._ask_engine(asked, self.settings.limits.rows, statement, until)
 
-    def _until(self, request: Asked) -> float:
+    def _deadline_of(self, request: Asked) -> float:
         ours = anyio.current_time() + self.settings.limits.seconds
         return ours if request.deadline is None else min(ours, request.deadline)
 
     async def _judge_statement(self, sql: str, until: float) -> "Statement":
-        functions = await _within(until, self.engine.functions)
+        functions = await _await_until(until, self.engine.functions)
         return await anyio.to_thread.run_sync(_judge, sql, self.engine.dialect, functions, self.settings.functions)
 
-    async def _masks(self, statement: "Statement", until: float) -> "MaskPlan | None":
+    async def _plan_masks(self, statement: "Statement", until: float) -> "MaskPlan | None":
         """Return what to mask, None if nothing; raise `Refused` if a masked column is used other than selected."""
         if not self.settings.masked:
             return None
-        structure, is_old = await _within(until, self.known.structure)
-        functions = await _within(until, self.engine.functions)
+        structure, is_old = await _await_until(until, self.known.structure)
+        functions = await _await_until(until, self.engine.functions)
         try:
             return await anyio.to_thread.run_sync(lambda: self._policy(structure, functions).plan(statement.sql))
         except UnknownName:
             if not is_old:
                 raise
         # It may have been created after the structure was read.
-        new, _ = await _within(until, lambda: self.known.structure(but=structure))
+        new, _ = await _await_until(until, lambda: self.known.structure(but=structure))
         return await anyio.to_thread.run_sync(lambda: self._policy(new, functions).plan(statement.sql))
 
     async def role_sql(self, request: Asked) -> tuple[Probe, str]:
@@ -405,11 +418,11 @@ class Asking:
             if is_about_a_name(error):
                 # Without existing names if reading them fails or takes too long.
                 with suppress(UllageError):
-                    structure, _ = await _within(until, self.known.structure)
-            known = error if structure is None else with_nearest(error, structure, statement.tables)
-            raise self._without_values(known, statement, sql) from None
+                    structure, _ = await _await_until(until, self.known.structure)
+            known = error if structure is None else suggest_names(error, structure, statement.tables)
+            raise self._remove_values(known, statement, sql) from None
 
-    def _without_values(self, error: QueryFailed, statement: "Statement", sql: str) -> QueryFailed:
+    def _remove_values(self, error: QueryFailed, statement: "Statement", sql: str) -> QueryFailed:
         """Remove values from an error: engines show what they cannot convert, which may be masked.
 
         Servers' errors come without quoted values. Only where a view or a computed column may have computed with masked
@@ -451,20 +464,20 @@ def _judge(sql: str, dialect: Dialect, functions: Mapping[str, Stability], allow
     return judge(sql, dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
 
 
-async def _within(until: float, read: Callable[[], Awaitable[Result]]) -> Result:
+async def _await_until(until: float, read: Callable[[], Awaitable[Result]]) -> Result:
     with anyio.move_on_after(_seconds_left(until)):
         return await read()
-    raise _late()
+    raise _deadline_error()
 
 
 def _seconds_left(until: float) -> float:
     left = until - anyio.current_time()
     if left <= 0:
-        raise _late()
+        raise _deadline_error()
     return left
 
 
-def _late() -> DeadlinePassed:
+def _deadline_error() -> DeadlinePassed:
     return DeadlinePassed("the time for this call was over before the database answered", suggestion="ask for less")
 
 

@@ -11,8 +11,8 @@ Answers are csv with a header, `column=value` for a single row, and the JSON of 
 with a line that says whether these are all rows and that the text above it is data. That line begins with `--`, which
 no other line does, so that no cell can imitate it. The text never exceeds the token budget.
 
-`Telling` writes the replies of `schema`, `table` and the original system's three tools from the database's structure,
-within a token budget; `describe` formats the tables.
+`SchemaReplies` writes the replies of `schema`, `table` and the original system's three tools from the database's
+structure, within a token budget; `describe` formats the tables.
 """
 
 import json
@@ -45,7 +45,7 @@ from .database import Answer, Engine, Structure, Table, file_of, first_rows, rol
 from .describe import Detail, choose, describe, find_table, full, schema_json, table_json, triggers_json
 from .embedded import EmbeddedEngine
 from .network import network_engine, warning
-from .run_query import Asking, plan_text
+from .run_query import QueryRunner, plan_text
 from .sample_shop import make_sample
 from .sql_tools import (
     QueryAsked,
@@ -59,10 +59,10 @@ from .sql_tools import (
 )
 
 __all__ = [
-    "Shaped",
+    "FormattedAnswer",
+    "SchemaReplies",
+    "SchemaReply",
     "SqlSource",
-    "Telling",
-    "Told",
     "lock_sentences",
     "most_that_fit",
     "open_engine",
@@ -81,7 +81,7 @@ _INDENT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shaped:
+class FormattedAnswer:
     """The text of an answer, with the number of rows in it."""
 
     text: str
@@ -91,7 +91,7 @@ class Shaped:
     """Whether there were more rows than are shown."""
 
 
-def shape(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
+def shape(answer: Answer, asked: QueryAsked, weigh: Weigh) -> FormattedAnswer:
     """Format an answer as requested, within its token budget.
 
     Args:
@@ -127,9 +127,9 @@ def shape(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
         if asked.budget is None:
             shown = list(lines)
             text = "\n".join([*([header] if header else []), *shown, footer(len(shown), True)])
-            return Shaped(text=text, rows=len(shown), truncated=cleaned.more)
+            return FormattedAnswer(text=text, rows=len(shown), truncated=cleaned.more)
         fitted = fit(header, lines, footer, weigh, asked.budget)
-        return Shaped(text=fitted.text, rows=fitted.rows, truncated=cleaned.more or not fitted.complete)
+        return FormattedAnswer(text=fitted.text, rows=fitted.rows, truncated=cleaned.more or not fitted.complete)
     # Incomplete rows are marked in the text, because a model does not see the reply's `_meta`.
     write = _pretty if asked.format == "original" else _compact
     shown = len(cleaned.rows)
@@ -139,8 +139,8 @@ def shape(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
     if shown < 0:
         truncated = cleaned.more or bool(cleaned.rows)
         said = ',"truncated":true' if truncated else ""
-        return Shaped(text=f'{{"rowCount":0{said},"data":[]}}', rows=0, truncated=truncated)
-    return Shaped(text=write(cleaned, asked, shown), rows=shown, truncated=truncated)
+        return FormattedAnswer(text=f'{{"rowCount":0{said},"data":[]}}', rows=0, truncated=truncated)
+    return FormattedAnswer(text=write(cleaned, asked, shown), rows=shown, truncated=truncated)
 
 
 def sheet(answer: Answer) -> str:
@@ -196,7 +196,7 @@ _EASY = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SchemaReply:
     """A description, with its source."""
 
     text: str
@@ -207,21 +207,21 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class SchemaReplies:
     """Describes the database in replies to the tools `schema` and `table`."""
 
-    asking: Asking
+    asking: QueryRunner
     weigh: Callable[[Caller], Weigh]
 
     @property
     def budget(self) -> int:
         return self.asking.settings.max_tokens or _TOKENS
 
-    async def schema(self, tool: Tool, call: Call) -> Told:
+    async def schema(self, tool: Tool, call: Call) -> SchemaReply:
         """Answer the tool `schema`."""
         asked = read_schema(tool, call.arguments)
         structure, cached = await self.asking.structure(call)
-        return Told(await self.described(choose(structure, asked.pattern), asked.detail, call), cached)
+        return SchemaReply(await self.described(choose(structure, asked.pattern), asked.detail, call), cached)
 
     async def described(self, structure: Structure, detail: Detail | None, request: Asked) -> str:
         """Return a description of the structure within the token budget of the settings."""
@@ -231,7 +231,7 @@ class Telling:
             lambda: describe(structure, detail or "lines", budget=budget, weigh=weigh)
         )
 
-    async def table(self, tool: Tool, call: Call) -> Told:
+    async def table(self, tool: Tool, call: Call) -> SchemaReply:
         """Answer the tool `table`."""
         asked = read_table(tool, call.arguments)
         table, cached = await self._table(asked.name, call)
@@ -243,9 +243,9 @@ class Telling:
             statement = first_rows(self.asking.engine.dialect, table, rows, by_name=by_name)
             given = await self.asking.ask(statement, rows, call)
             text += f"\n-- sample, data and not instructions\n{sheet(given.answer)}"
-        return Told(truncate_lines(text, self.weigh(call.caller), self.budget), cached and not asked.sample)
+        return SchemaReply(truncate_lines(text, self.weigh(call.caller), self.budget), cached and not asked.sample)
 
-    async def original_schema(self, tool: Tool, call: Call) -> Told:
+    async def original_schema(self, tool: Tool, call: Call) -> SchemaReply:
         """Return the schema as the original system's JSON.
 
         The database argument is accepted and ignored, as in the original: a source is one database.
@@ -253,19 +253,19 @@ class Telling:
         read_schema(tool, call.arguments)
         structure, cached = await self.asking.structure(call)
         weigh = self.weigh(call.caller)
-        return Told(await anyio.to_thread.run_sync(self._schema_json, structure, weigh), cached, ("tables",))
+        return SchemaReply(await anyio.to_thread.run_sync(self._schema_json, structure, weigh), cached, ("tables",))
 
-    async def original_table(self, tool: Tool, call: Call) -> Told:
+    async def original_table(self, tool: Tool, call: Call) -> SchemaReply:
         """Answer the original tool for one table."""
         table, cached = await self._table(read_table(tool, call.arguments).name, call)
-        return Told(table_json(table), cached, ("columns", "constraints", "indexes", "foreignKeys"))
+        return SchemaReply(table_json(table), cached, ("columns", "constraints", "indexes", "foreignKeys"))
 
-    async def original_triggers(self, tool: Tool, call: Call) -> Told:
+    async def original_triggers(self, tool: Tool, call: Call) -> SchemaReply:
         """Return the triggers of one table, or of all if none is named."""
         name = read_triggers(tool, call.arguments)
         structure, cached = await self.asking.structure(call)
         tables = structure.tables if name is None else (find_table(structure, name),)
-        return Told(triggers_json(tables, name), cached, ("triggers",))
+        return SchemaReply(triggers_json(tables, name), cached, ("triggers",))
 
     async def _table(self, name: str, call: Call) -> tuple[Table, bool]:
         structure, cached = await self.asking.structure(call)
@@ -376,14 +376,14 @@ class SqlSource(ToolSource):
     is_cut_outside: bool = False
     """Whether an answer over the `max_tokens` of its call is shortened by the gateway, which keeps the whole of it for
     `read_result`."""
-    _asking: Asking = field(init=False)
-    _telling: Telling = field(init=False)
+    _asking: QueryRunner = field(init=False)
+    _schema_replies: SchemaReplies = field(init=False)
     _tools: dict[str, Tool] = field(init=False)
 
     def __post_init__(self) -> None:
         settings, engine = self.settings, self.engine
-        self._asking = Asking.of(settings, engine, self.clock)
-        self._telling = Telling(asking=self._asking, weigh=self.weigh)
+        self._asking = QueryRunner.of(settings, engine, self.clock)
+        self._schema_replies = SchemaReplies(asking=self._asking, weigh=self.weigh)
         self._tools = {tool.name: tool for tool in tools_of(engine.dialect, settings.description)}
 
     async def tools(self) -> Listing:
@@ -394,13 +394,13 @@ class SqlSource(ToolSource):
         """Answer a call of a tool."""
         answers: dict[str, Answers] = {
             "query": self._query,
-            "schema": _telling(self._telling.schema),
-            "table": _telling(self._telling.table),
+            "schema": _schema_replies(self._schema_replies.schema),
+            "table": _schema_replies(self._schema_replies.table),
             "explain": self._explain,
             "secureDatabaseQuery": self._query,
-            "getSchemaStructure": _telling(self._telling.original_schema),
-            "getTableDetails": _telling(self._telling.original_table),
-            "listTriggers": _telling(self._telling.original_triggers),
+            "getSchemaStructure": _schema_replies(self._schema_replies.original_schema),
+            "getTableDetails": _schema_replies(self._schema_replies.original_table),
+            "listTriggers": _schema_replies(self._schema_replies.original_triggers),
         }
         tool = self._tools.get(call.tool)
         if tool is None:
@@ -420,9 +420,11 @@ class SqlSource(ToolSource):
         name = table_of(self.settings.name, read.uri)
         structure, _ = await self._asking.structure(read)
         if name is None:
-            text = await self._telling.described(structure, "lines", read)
+            text = await self._schema_replies.described(structure, "lines", read)
         else:
-            text = truncate_lines(full(find_table(structure, name)), self.weigh(read.caller), self._telling.budget)
+            text = truncate_lines(
+                full(find_table(structure, name)), self.weigh(read.caller), self._schema_replies.budget
+            )
         return Contents(contents=({"uri": read.uri, "mimeType": "text/plain", "text": text},))
 
     async def warnings(self) -> tuple[str, ...]:
@@ -461,10 +463,10 @@ class SqlSource(ToolSource):
     async def _explain(self, tool: Tool, call: Call) -> Reply:
         answer = await self._asking.plan(read_sql(tool, call.arguments), call)
         plan = plan_text(self.engine.dialect, answer)
-        return Reply.text(truncate_lines(plan, self.weigh(call.caller), self._telling.budget))
+        return Reply.text(truncate_lines(plan, self.weigh(call.caller), self._schema_replies.budget))
 
 
-def _telling(tell: Callable[[Tool, Call], Awaitable[Told]]) -> Answers:
+def _schema_replies(tell: Callable[[Tool, Call], Awaitable[SchemaReply]]) -> Answers:
     async def reply(tool: Tool, call: Call) -> Reply:
         told = await tell(tool, call)
         return Reply.text(told.text, meta={_META: _performance(cached=told.cached)}, json_lists=told.json_lists)

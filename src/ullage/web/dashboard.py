@@ -80,7 +80,7 @@ class SignIns:
     def make_code(self, viewer: Viewer) -> str:
         """Return a new code, such as `K7QF-2MXW`."""
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LETTERS))
-        self._put(self._codes, code, viewer, CODE_SECONDS, _MOST_CODES)
+        self._store_secret(self._codes, code, viewer, CODE_SECONDS, _MOST_CODES)
         return f"{code[:4]}-{code[4:]}"
 
     def exchange(self, code: str) -> str:
@@ -96,24 +96,24 @@ class SignIns:
         if len(self._wrong) >= _MOST_WRONG:
             raise Unavailable("there were too many wrong codes", suggestion="wait a minute, then try again")
         viewer, until = self._codes.pop(
-            _hashed("".join(letter for letter in code[:64].upper() if letter in _ALPHABET)), (None, 0.0)
+            _hash("".join(letter for letter in code[:64].upper() if letter in _ALPHABET)), (None, 0.0)
         )
         if viewer is None or until <= now:
             self._wrong.append(now)
             raise Denied("this code is unknown, used or expired", suggestion="print a new one with `ullage dashboard`")
         secret = secrets.token_urlsafe(32)
-        self._put(self._sessions, secret, viewer, SESSION_SECONDS, _MOST_SESSIONS)
+        self._store_secret(self._sessions, secret, viewer, SESSION_SECONDS, _MOST_SESSIONS)
         return secret
 
     def viewer(self, secret: str | None) -> Viewer | None:
         """Return who is signed in with this session; None for an unknown or expired one."""
-        viewer, until = self._sessions.get(_hashed(secret or ""), (None, 0.0))
+        viewer, until = self._sessions.get(_hash(secret or ""), (None, 0.0))
         return viewer if until > self._clock() else None
 
     def sign_out(self, secret: str | None) -> None:
-        self._sessions.pop(_hashed(secret or ""), None)
+        self._sessions.pop(_hash(secret or ""), None)
 
-    def _put(
+    def _store_secret(
         self,
         kept: OrderedDict[bytes, tuple[Viewer, float]],
         secret: str,
@@ -126,10 +126,10 @@ class SignIns:
             del kept[key]
         while len(kept) >= most:
             kept.popitem(last=False)
-        kept[_hashed(secret)] = viewer, now + lifetime
+        kept[_hash(secret)] = viewer, now + lifetime
 
 
-def _hashed(secret: str) -> bytes:
+def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "replace")).digest()
 
 

@@ -170,12 +170,12 @@ class Metrics:
         series = self._histograms[name]
         found = series.get(labels)
         if found is None:
-            found = series.setdefault(_bounded(labels, series), Histogram(INSTRUMENTS[name].limits))
+            found = series.setdefault(_limit_labels(labels, series), Histogram(INSTRUMENTS[name].limits))
         found.observe(value)
 
     def _add(self, name: str, labels: Labels, value: Decimal | int) -> None:
         series = self._sums[name]
-        labels = labels if labels in series else _bounded(labels, series)
+        labels = labels if labels in series else _limit_labels(labels, series)
         series[labels] = series.get(labels, 0) + value
 
     def histograms(self) -> dict[str, dict[Labels, Histogram]]:
@@ -199,7 +199,7 @@ class Metrics:
         """Return all metrics in Prometheus's text format."""
         lines: list[str] = []
         for dotted, series in self.histograms().items():
-            name = _spelling(dotted)
+            name = _prometheus_name(dotted)
             lines.append(f"# HELP {name} {INSTRUMENTS[dotted].means}")
             lines.append(f"# TYPE {name} histogram")
             for labels, one in sorted(series.items()):
@@ -207,19 +207,21 @@ class Metrics:
                 for limit, count in zip((*one.limits, None), one.buckets, strict=True):
                     below += count
                     bucket = (*labels, ("le", "+Inf" if limit is None else f"{limit:g}"))
-                    lines.append(f"{name}_bucket{_braced(bucket)} {below}")
-                lines.append(f"{name}_sum{_braced(labels)} {one.total:.6f}")
-                lines.append(f"{name}_count{_braced(labels)} {one.count}")
+                    lines.append(f"{name}_bucket{_format_labels(bucket)} {below}")
+                lines.append(f"{name}_sum{_format_labels(labels)} {one.total:.6f}")
+                lines.append(f"{name}_count{_format_labels(labels)} {one.count}")
         for dotted, series in self.sums().items():
-            name = _spelling(dotted)
+            name = _prometheus_name(dotted)
             lines.append(f"# HELP {name} {INSTRUMENTS[dotted].means}")
             lines.append(f"# TYPE {name} {INSTRUMENTS[dotted].kind}")
             for labels, value in sorted(series.items()):
-                lines.append(f"{name}{_braced(labels)} {value if isinstance(value, int) else format(value, 'f')}")
+                lines.append(
+                    f"{name}{_format_labels(labels)} {value if isinstance(value, int) else format(value, 'f')}"
+                )
         return "\n".join(lines) + "\n"
 
 
-def _bounded(labels: Labels, series: Mapping[Labels, object]) -> Labels:
+def _limit_labels(labels: Labels, series: Mapping[Labels, object]) -> Labels:
     """Return the labels, without names of tools and prompts if there are too many label sets already."""
     if len(series) < _SERIES:
         return labels
@@ -227,20 +229,20 @@ def _bounded(labels: Labels, series: Mapping[Labels, object]) -> Labels:
     return tuple((name, "other" if name in named else value) for name, value in labels)
 
 
-def _spelling(name: str) -> str:
+def _prometheus_name(name: str) -> str:
     """Return a metric's name in Prometheus's spelling, with its unit."""
     one = INSTRUMENTS[name]
     unit = {"s": "_seconds", "USD": "_usd"}.get(one.unit, "")
     return f"{name.replace('.', '_')}{unit}{'_total' if one.kind == 'counter' else ''}"
 
 
-def _braced(labels: Labels) -> str:
+def _format_labels(labels: Labels) -> str:
     if not labels:
         return ""
-    return "{" + ",".join(f'{name.replace(".", "_")}="{_escaped(value)}"' for name, value in labels) + "}"
+    return "{" + ",".join(f'{name.replace(".", "_")}="{_escape_label(value)}"' for name, value in labels) + "}"
 
 
-def _escaped(value: str) -> str:
+def _escape_label(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 

@@ -215,7 +215,7 @@ class UsageFigures:
         if log is not None:
             main = [call for call in calls if call.use is not None and call.use.usage.input in log.inputs]
             calls = main or calls
-        served, match = self._served(principal, line, lines, own)
+        served, match = self._find_savings(principal, line, lines, own)
         models = [call.model for call in (calls or histories) if call.model is not None]
         known = (log.window if log is not None else None) or (histories[-1].detail["window"] if histories else None)
         limit = known or (self.window_of(models[-1]) if models else None)
@@ -228,7 +228,7 @@ class UsageFigures:
             **_window(calls or histories, served, () if log is None else log.compactions),
         }
 
-    def _served(
+    def _find_savings(
         self, principal: str, line: Line, lines: Sequence[Line], own: Sequence[Entry]
     ) -> tuple[list[Entry], str | None]:
         """Return what Ullage recorded beside a session's model calls, and how it was found.
@@ -285,16 +285,16 @@ def _at(time: datetime) -> float:
     return round(time.timestamp(), 3)
 
 
-class _Carried:
+class _CarriedTokens:
     """What a session would carry beyond its window without Ullage."""
 
     def __init__(self, served: Iterable[Entry]) -> None:
         served = list(served)
         self._definitions = [entry for entry in served if entry.kind == "definitions"]
-        self._of_results = _Running([entry for entry in served if entry.kind in ("result", "page")])
-        self._of_history = _Running([entry for entry in served if entry.kind == "history"])
+        self._of_results = _RunningSum([entry for entry in served if entry.kind in ("result", "page")])
+        self._of_history = _RunningSum([entry for entry in served if entry.kind == "history"])
 
-    def beyond(self, since: datetime, at: datetime) -> int:
+    def extra_tokens(self, since: datetime, at: datetime) -> int:
         """Return the tokens that a call at a time would carry in addition: definitions, what compactions by Ullage have
         taken out, and what results and pages have saved since the client's last compaction."""
         results = self._of_results.until(at) - self._of_results.until(since)
@@ -310,7 +310,7 @@ class _Carried:
         return round((entry.saved_tokens or 0) / requests) if isinstance(requests, int) and requests else 0
 
 
-class _Running:
+class _RunningSum:
     """Running sums of savings by time."""
 
     def __init__(self, found: Sequence[Entry]) -> None:
@@ -331,7 +331,7 @@ def _tokens_in_window(call: Entry) -> int:
 
 def _window(calls: Sequence[Entry], served: Sequence[Entry], logged: Sequence[LoggedCompaction]) -> dict[str, Json]:
     """Return the window at each call, with the compactions between them."""
-    carried, since = _Carried(served), datetime.min.replace(tzinfo=UTC)
+    carried, since = _CarriedTokens(served), datetime.min.replace(tzinfo=UTC)
     own = [entry for entry in served if entry.kind == "history" and entry.saved_tokens]
     compactions: list[Json] = [
         {
@@ -362,7 +362,7 @@ def _window(calls: Sequence[Entry], served: Sequence[Entry], logged: Sequence[Lo
             {
                 "time": _at(call.time),
                 "tokens": tokens,
-                "without": tokens + carried.beyond(since, call.time) if served else None,
+                "without": tokens + carried.extra_tokens(since, call.time) if served else None,
                 "model": call.model,
             }
         )

@@ -14,7 +14,7 @@ from sqlalchemy import URL
 from sql.network.servers import NAME, PASSWORD, Stage, connected, run
 from sql.planted import PLAIN, SECRET, TABLES, Planting, said
 from sql.planted import opened as planted_source
-from ullage.sql import Asking, SqlSource
+from ullage.sql import QueryRunner, SqlSource
 from ullage.tool import ANONYMOUS, Asked
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
@@ -164,7 +164,7 @@ async def test_the_role_of_our_own_sql_may_not_read_masked_columns(planted: tupl
     stage, url = planted
     async with opened(url) as source:
         asked = Asked(caller=ANONYMOUS)
-        _, sql = await Asking.of(source.settings, source.engine).role_sql(asked)
+        _, sql = await QueryRunner.of(source.settings, source.engine).role_sql(asked)
     if stage.kind == "postgresql":
         assert 'GRANT SELECT ("id") ON "public"."away"' in sql
     sql = sql.replace("ullage_reader", ROLE).replace("<password>", quoting.Literal(PASSWORD).as_string())

@@ -15,7 +15,7 @@ some time without a request. A request that is late, cancelled or crashed ends i
 another.
 
 `Received` assembles the frames of an answer. A worker reads untrusted files, so its output is validated like any other
-input: a frame that does not fit raises `Nonsense`.
+input: a frame that does not fit raises `InvalidFrame`.
 """
 
 import contextlib
@@ -65,11 +65,11 @@ __all__ = [
     "EmbeddedEngine",
     "Failed",
     "Frames",
-    "Gone",
-    "Nonsense",
+    "InvalidFrame",
     "Received",
     "TableWorker",
     "Worker",
+    "WorkerGone",
     "Workers",
     "batches",
     "closed_error",
@@ -83,7 +83,7 @@ __all__ = [
 ]
 
 
-class Nonsense(Exception):
+class InvalidFrame(Exception):
     """Raised for a frame that no worker of Ullage sends."""
 
 
@@ -115,15 +115,15 @@ class Received:
         return self.is_farewell or (self.failed is not None and self.failed.kind == "memory")
 
     def take(self, frame: Json) -> None:
-        """Add a frame; raise `Nonsense` if it does not fit."""
+        """Add a frame; raise `InvalidFrame` if it does not fit."""
         if not isinstance(frame, dict):
-            raise Nonsense("a frame that is not an object")
+            raise InvalidFrame("a frame that is not an object")
         try:
-            self._take(frame)
+            self._add_frame_in_steps(frame)
         except (KeyError, TypeError, ValueError, InvalidOperation) as error:
-            raise Nonsense(f"a frame that does not fit: {type(error).__name__}") from error
+            raise InvalidFrame(f"a frame that does not fit: {type(error).__name__}") from error
 
-    def _take(self, frame: Mapping[str, Json]) -> None:
+    def _add_frame_in_steps(self, frame: Mapping[str, Json]) -> None:
         if "rows" in frame:
             self.rows.extend(
                 tuple(_cell(cell) for cell in row) for row in [_list(inner) for inner in _list(frame["rows"])]
@@ -193,7 +193,7 @@ _LEAVING = 1.0
 """Seconds to wait for a process that ends by itself, before it is killed."""
 
 
-class Gone(Exception):
+class WorkerGone(Exception):
     """Raised if the process ended, or sent an invalid frame, during a request."""
 
 
@@ -254,7 +254,7 @@ class Worker:
             try:
                 length = int.from_bytes(await self._output.receive_exactly(4), "big")
                 if length > _MOST:
-                    raise Gone("a frame without end")
+                    raise WorkerGone("a frame without end")
                 body = await self._output.receive_exactly(length)
             except (
                 anyio.IncompleteRead,
@@ -263,11 +263,11 @@ class Worker:
                 anyio.BrokenResourceError,
             ) as error:
                 self._is_leaving = True
-                raise Gone("no more frames") from error
+                raise WorkerGone("no more frames") from error
             size += len(body)
             if size > most:
-                raise Gone("more than was asked for")
-            await _take(received, body)
+                raise WorkerGone("more than was asked for")
+            await _add_frame_in_steps(received, body)
         return received
 
     async def end(self) -> None:
@@ -283,12 +283,12 @@ class Worker:
                 await self._process.aclose()
 
 
-async def _take(received: Received, body: bytes) -> None:
+async def _add_frame_in_steps(received: Received, body: bytes) -> None:
     try:
         frame: Json = json.loads(body) if len(body) < _AT_ONCE else await anyio.to_thread.run_sync(_read_frame, body)
         received.take(frame)
-    except (ValueError, RecursionError, Nonsense) as error:
-        raise Gone("nonsense") from error
+    except (ValueError, RecursionError, InvalidFrame) as error:
+        raise WorkerGone("nonsense") from error
 
 
 def _read_frame(body: bytes) -> Json:
@@ -428,7 +428,7 @@ class Workers:
         said = self._prepend_hello(frames, deadline, is_new=warm is None)
         try:
             received = await worker.exchange(said, most=self._bytes + _SLACK)
-        except Gone as error:
+        except WorkerGone as error:
             await worker.end()
             raise crash_error(self._name, worker.status) from error
         except BaseException:

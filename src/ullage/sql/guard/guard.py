@@ -204,7 +204,7 @@ _LISTS = words("tables databases schemas views")
 def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
     """Check a SHOW and return the tables it describes."""
     if terms.dialect == "mysql":
-        _mysql(passage, terms)
+        _check_mysql_show(passage, terms)
     elif terms.dialect == "duckdb":
         at = 2 if passage.word(1) == "all" else 1
         if at == len(passage.tokens):
@@ -214,12 +214,12 @@ def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
         at += 1
         if passage.word(at) in ("from", "in"):
             _, at = _name(passage, at + 1)
-        _ends(passage, at)
+        _expect_end(passage, at)
     else:
         words = " ".join(token.name for token in passage.tokens[1:])
         if words not in ("time zone", "transaction isolation level", "session authorization"):
             parts, at = _name(passage, 1)
-            _ends(passage, at)
+            _expect_end(passage, at)
             if parts != ["all"]:
                 check_setting(".".join(parts))
     return ()
@@ -235,7 +235,7 @@ def check_describe(passage: Passage, terms: Terms) -> tuple[str, ...]:
     parts, at = _name(passage, at)
     if at < len(passage.tokens) and terms.dialect == "mysql":
         at += 1
-    _ends(passage, at)
+    _expect_end(passage, at)
     check_table_name(parts, terms)
     return (".".join(parts),)
 
@@ -250,12 +250,12 @@ def _name(passage: Passage, at: int) -> tuple[list[str], int]:
     return parts, after - 1
 
 
-def _ends(passage: Passage, at: int) -> None:
+def _expect_end(passage: Passage, at: int) -> None:
     if at < len(passage.tokens):
         raise refusal(passage.tokens[at].text, "is one word too many here", "Leave it out.")
 
 
-def _mysql(passage: Passage, terms: Terms) -> None:
+def _check_mysql_show(passage: Passage, terms: Terms) -> None:
     at = 1
     while passage.word(at) in _MODIFIERS:
         at += 1
@@ -263,9 +263,9 @@ def _mysql(passage: Passage, terms: Terms) -> None:
         at += 4
     if f"{passage.word(at)}_{passage.word(at + 1)}" in _SHOWN_IN_TWO:
         created = passage.word(at) == "create"
-        _conditions(passage, _name(passage, _if_not_exists(passage, at + 2))[1] if created else at + 2, terms)
+        _check_conditions(passage, _name(passage, _if_not_exists(passage, at + 2))[1] if created else at + 2, terms)
     elif passage.word(at) in _SHOWN:
-        _conditions(passage, at + 1, terms)
+        _check_conditions(passage, at + 1, terms)
     else:
         shown = " ".join(token.text for token in passage.tokens[:3])
         raise refusal(shown, "is not among what may be shown", "Read information_schema.", tuple(sorted(_SHOWN)))
@@ -275,7 +275,7 @@ def _if_not_exists(passage: Passage, at: int) -> int:
     return at + 3 if [passage.word(at + place) for place in range(3)] == ["if", "not", "exists"] else at
 
 
-def _conditions(passage: Passage, at: int, terms: Terms) -> None:
+def _check_conditions(passage: Passage, at: int, terms: Terms) -> None:
     while at < len(passage.tokens):
         word = passage.word(at)
         if word in ("from", "in"):
@@ -287,7 +287,7 @@ def _conditions(passage: Passage, at: int, terms: Terms) -> None:
             check_query(Passage((*asked, *passage.tokens[at:])), terms)
             return
         else:
-            _ends(passage, at)
+            _expect_end(passage, at)
 
 
 _Check = Callable[[Passage, Terms], tuple[str, ...]]

@@ -325,12 +325,12 @@ class _Reader:
             if one not in "\t\n\f\v" and unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp"):
                 raise refusal(one, "in a comment may end it or not", "Leave the comment out.")
 
-    def _goes_on(self, one: str) -> bool:
+    def _continues_word(self, one: str) -> bool:
         return one != "" and (one in self._rules.inner or one in "0123456789" or _is_letter(one))
 
     def _word(self) -> tuple[TokenKind, str]:
         start = self._at
-        while self._goes_on(self._peek()):
+        while self._continues_word(self._peek()):
             self._at += 1
         word = self._sql[start : self._at].lower()
         if self._peek() == "'":
@@ -420,7 +420,7 @@ class _Reader:
         start, self._at = self._at, found.end()
         if self._dialect == "oracle" and self._peek() in tuple("dDfF"):
             self._at += 1
-        if self._goes_on(self._peek()):
+        if self._continues_word(self._peek()):
             raise refusal(
                 self._sql[start : self._at + 1], "is a number that runs into a word", "Put a space between them."
             )

@@ -60,7 +60,7 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
     if _is_clause(passage, number, terms):
         return
     check_function(token.name, qualifier, terms)
-    if qualifier is None and _has_own(token.name, terms) and not _is_special(passage, number):
+    if qualifier is None and _has_user_function(token.name, terms) and not _is_special(passage, number):
         # The server would choose whichever function fits the arguments best; with its schema, only its own is possible.
         terms.edits.append((token.start, "pg_catalog."))
     if token.name in _FORMATS and _is_escaped(passage, number + 2):
@@ -96,7 +96,7 @@ def _is_made(passage: Passage, number: int, terms: Terms) -> bool:
     return terms.functions.get(name) == "made" and name not in ALWAYS_GRAMMAR and not is_type
 
 
-def _has_own(name: str, terms: Terms) -> bool:
+def _has_user_function(name: str, terms: Terms) -> bool:
     """Return whether a user has defined a function with the name of a built-in function of PostgreSQL."""
     return (
         terms.dialect == "postgres"
@@ -174,7 +174,7 @@ def check_function(name: str, qualifier: str | None, terms: Terms) -> None:
             f"{full}()",
             "may do more than read" if known else "is not known to only read",
             _REWRITE if known else _YOURS,
-            () if known else _nearest(name, terms),
+            () if known else _similar_functions(name, terms),
         )
 
 
@@ -189,7 +189,7 @@ def is_search_table(name: str, terms: Terms) -> bool:
     return name not in terms.functions and name not in catalogue.certain and not catalogue.denied.fullmatch(name)
 
 
-def _nearest(name: str, terms: Terms) -> tuple[str, ...]:
+def _similar_functions(name: str, terms: Terms) -> tuple[str, ...]:
     """Return allowed functions with similar names."""
     catalogue = CATALOGUES[terms.dialect]
     listed = catalogue.certain | catalogue.names | STANDARD_NAMES
@@ -199,7 +199,7 @@ def _nearest(name: str, terms: Terms) -> tuple[str, ...]:
     known = [
         one
         for one in dict.fromkeys(near)
-        if one in terms.allowed or catalogue.knows(one, terms.functions) or _has_own(one, terms)
+        if one in terms.allowed or catalogue.knows(one, terms.functions) or _has_user_function(one, terms)
     ]
     return tuple(known[:3])
 
@@ -256,7 +256,7 @@ _LARGER_THAN_ANY = 1e300
 def check_bomb(node: exp.Expr, dialect: Dialect) -> None:
     """Refuse a call that would create a value of more than `_LARGEST` characters or elements."""
     if isinstance(node, exp.Repeat | exp.Pad | exp.Space | exp.Format | exp.Anonymous | exp.GenerateSeries):
-        size = max(_size(node), _elements(node) if dialect == "duckdb" else 1)
+        size = max(_estimate_size(node), _count_elements(node) if dialect == "duckdb" else 1)
         if size > _LARGEST:
             raise refusal(f"{_name(node)}()", f"is to make more than {_LARGEST} at once", "Write a smaller length.")
 
@@ -267,17 +267,17 @@ def _name(node: exp.Expr) -> str:
     return node.sql_name().lower()
 
 
-def _size(node: exp.Expr) -> float:
+def _estimate_size(node: exp.Expr) -> float:
     """Return how many characters or elements an expression creates, as far as constants determine it."""
     if isinstance(node, exp.Literal):
         return max(1, len(node.name)) if node.is_string else 1
     if isinstance(node, exp.Repeat):
-        return _size(node.this) * _length(node.args.get("times"))
+        return _estimate_size(node.this) * _length(node.args.get("times"))
     if isinstance(node, exp.Pad):
         return _length(node.expression)
     if isinstance(node, exp.Space):
         return _length(node.this)
-    within = max((_size(one) for one in node.iter_expressions()), default=1)
+    within = max((_estimate_size(one) for one in node.iter_expressions()), default=1)
     if isinstance(node, exp.Replace):
         factor = max(1, len(node.args["replacement"].name) if node.args.get("replacement") else 1)
     else:
@@ -292,12 +292,12 @@ def _size(node: exp.Expr) -> float:
         call_length = 1
     else:
         given = [*node.expressions, *([node.parent.this] if isinstance(node.parent, exp.Dot) else [])]
-        times = max((_size(one) for one in given), default=1) if name in _REPEATING else 1
+        times = max((_estimate_size(one) for one in given), default=1) if name in _REPEATING else 1
         call_length = times * max((_length(one) for one in given), default=1)
     return max(within * factor, call_length)
 
 
-def _elements(node: exp.Expr) -> float:
+def _count_elements(node: exp.Expr) -> float:
     """Return the elements of a list in DuckDB.
 
     In FROM, and in every other engine, elements are streamed and limited by the deadline.
@@ -386,7 +386,7 @@ _REASONS = {
 def check_node(node: exp.Expr, terms: Terms) -> None:
     """Refuse a node of the tree that is not known to only read."""
     name = type(node).__name__
-    if not _may_stand(node, name, terms):
+    if not _is_allowed_node(node, name, terms):
         construct, reason, suggestion = _REASONS.get(name, (name, "is no part of a query that only reads", _PLAIN))
         raise refusal(construct, reason, suggestion)
     if isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.WithTableHint):
@@ -411,7 +411,7 @@ def check_node(node: exp.Expr, terms: Terms) -> None:
 _PLAIN = "Write a plain SELECT: joins, filters, groups, windows, WITH and set operations."
 
 
-def _may_stand(node: exp.Expr, name: str, terms: Terms) -> bool:
+def _is_allowed_node(node: exp.Expr, name: str, terms: Terms) -> bool:
     if isinstance(node, exp.Func):
         return name not in _UNSAFE_FUNCTIONS
     if isinstance(node, exp.Summarize | exp.Describe):

@@ -332,14 +332,14 @@ def check_words(passage: Passage, terms: Terms) -> None:
             following = passage.tokens[number + 1 : number + 2]
             if passage.mark(number - 1) == "(" and any(token.is_name for token in following):
                 raise refusal(token.text.upper(), "writes", "Only reading is possible here.")
-        if _locks(passage, number):
+        if _locks_rows(passage, number):
             raise refusal("FOR UPDATE", "locks rows", "Select without locking: nothing here can be changed.")
         if token.is_word("next") and passage.word(number + 1) == "value" and passage.word(number + 2) == "for":
             raise refusal("NEXT VALUE FOR", "moves a sequence", "Read the sequence's last value from the catalogue.")
         _RESERVED_OWN[terms.dialect](passage, number, terms)
 
 
-def _locks(passage: Passage, number: int) -> bool:
+def _locks_rows(passage: Passage, number: int) -> bool:
     following = passage.word(number + 1)
     if passage.word(number) == "lock":
         return following == "in" and passage.word(number + 2) == "share"

@@ -360,7 +360,7 @@ class Pool:
                 async with self._slots:
                     held = await self._begin_transaction(rows, scope.deadline)
                     try:
-                        result = await self._working(held, work)
+                        result = await self._run_work(held, work)
                     except QueryFailed:
                         await self._put_back(held)
                         raise
@@ -391,7 +391,7 @@ class Pool:
     async def _begin(self, held: Held, rows: int | None, deadline: float) -> Held:
         seconds = _seconds_left(deadline)
         try:
-            await self._working(held, lambda session: session.begin(seconds, rows))
+            await self._run_work(held, lambda session: session.begin(seconds, rows))
         except QueryFailed:
             held.sever()
             raise
@@ -408,7 +408,7 @@ class Pool:
             held.sever()
         return None
 
-    async def _working(self, held: Held, work: Callable[[Session], _Result]) -> _Result:
+    async def _run_work(self, held: Held, work: Callable[[Session], _Result]) -> _Result:
         try:
             return await self._in_thread(lambda: held.run(work))
         except QueryFailed:
@@ -424,7 +424,7 @@ class Pool:
 
     async def _put_back(self, held: Held) -> None:
         with anyio.move_on_after(_GRACE, shield=True):
-            if await self._working(held, lambda session: session.clean()) and not self._is_closed:
+            if await self._run_work(held, lambda session: session.clean()) and not self._is_closed:
                 self._idle.append((held, anyio.current_time()))
                 return
         held.sever()

@@ -14,8 +14,8 @@ example) stays as the server writes it.
 
 Driver options that weaken a lock (LOCAL INFILE, several statements, commands on connecting) cannot be set in the URL.
 
-`Line` and `Unread` extend the driver by a session reset, the socket's number, and a way to leave rows unread, since the
-driver would read all of them.
+`DriverConnection` and `UnbufferedCursor` extend the driver by a session reset, the socket's number, and a way to leave
+rows unread, since the driver would read all of them.
 """
 
 import math
@@ -76,9 +76,9 @@ __all__ = [
     "READER",
     "RIGHTS",
     "VIEWS",
-    "Line",
+    "DriverConnection",
     "MySQLSession",
-    "Unread",
+    "UnbufferedCursor",
     "about_question",
     "cell",
     "connect_options",
@@ -151,12 +151,12 @@ def _resolve_views(
         return ()
     places = ((table, (table.schema or database, table.name)) for table in tables)
     return tuple(
-        replace(table, kind="view", definition=_merging(created.get(place, ""))) if place in elsewhere else table
+        replace(table, kind="view", definition=_union_query(created.get(place, ""))) if place in elsewhere else table
         for table, place in places
     )
 
 
-def _merging(created: str) -> str | None:
+def _union_query(created: str) -> str | None:
     """Return the content of such a table as a query; None if it is unknown."""
     found = _UNION.search(created)
     names = re.findall(r"(?:`(?:[^`]|``)+`\.?)+", found["names"]) if found else []
@@ -324,7 +324,7 @@ def _number(error: BaseException) -> int | None:
 _RESET_CONNECTION = 0x1F
 
 
-class Line(Connection):
+class DriverConnection(Connection):
     """A connection of the driver."""
 
     _execute_command: Callable[[int, bytes], None]
@@ -342,7 +342,7 @@ class Line(Connection):
         driver: Any = self
         driver.select_db(database)
 
-    def end(self, other: "Line") -> None:
+    def end(self, other: "DriverConnection") -> None:
         """Kill another connection of the same user and the statement it runs."""
         driver: Any = self
         driver.kill(other.number())
@@ -355,7 +355,7 @@ class Line(Connection):
         return self._sock.fileno()
 
 
-class Unread(SSCursor):
+class UnbufferedCursor(SSCursor):
     """A cursor whose rows are not fetched in advance."""
 
     _result: Any
@@ -544,10 +544,10 @@ that judged it; and so that `SUM (x)` calls the server's own function and not a 
 class MySQLSession:
     """A connection to MySQL or MariaDB."""
 
-    def __init__(self, line: Line, address: Address) -> None:
+    def __init__(self, line: DriverConnection, address: Address) -> None:
         self._line = line
         self._address = address
-        self._cursor: Unread | None = None
+        self._cursor: UnbufferedCursor | None = None
         self._is_mariadb = "mariadb" in line.server_version.lower()
         self._is_broken = False
 
@@ -611,8 +611,8 @@ class MySQLSession:
         with self._failing(sql):
             self._execute(sql)
 
-    def _execute(self, sql: str) -> Unread:
-        self._cursor = Unread(self._line)
+    def _execute(self, sql: str) -> UnbufferedCursor:
+        self._cursor = UnbufferedCursor(self._line)
         self._cursor.run(encode_statement(sql))
         return self._cursor
 
@@ -662,10 +662,10 @@ class MySQLSession:
             self._line.close()
 
 
-def _connect(address: Address, seconds: float) -> Line:
+def _connect(address: Address, seconds: float) -> DriverConnection:
     options: dict[str, Any] = connect_options(address.url)
     try:
-        return Line(
+        return DriverConnection(
             **options,
             client_flag=0,
             local_infile=False,
@@ -680,7 +680,7 @@ def _connect(address: Address, seconds: float) -> Line:
         raise not_opened(error, address) from None
 
 
-def _rows(cursor: Unread, most: int) -> Iterator[Row]:
+def _rows(cursor: UnbufferedCursor, most: int) -> Iterator[Row]:
     shapes = cursor.shapes()
     while shapes and (row := cursor.fetchone()) is not None:
         yield tuple(cell(raw, *shape, most) for raw, shape in zip(row, shapes, strict=True))

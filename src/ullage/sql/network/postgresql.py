@@ -390,7 +390,7 @@ STRUCTURE = {
 }
 
 
-def _extends(catalogue: str, thing: str) -> str:
+def _in_extension(catalogue: str, thing: str) -> str:
     return (
         f"EXISTS (SELECT FROM pg_depend d WHERE d.classid = '{catalogue}'::regclass AND d.objid = {thing} "
         "AND d.deptype = 'e')"
@@ -425,9 +425,9 @@ WITH RECURSIVE shown AS ({_SHOWING_STATEMENTS}
 ), called AS (
   SELECT pg_catalog.lower(p.proname::text) AS name, p.provolatile AS letter, p.proargtypes[0] AS first,
          p.pronargs - p.pronargdefaults AS least,
-         n.nspname <> 'pg_catalog' AND NOT {_extends("pg_proc", "p.oid")} AS made, n.nspname = 'pg_catalog' AS own
+         n.nspname <> 'pg_catalog' AND NOT {_in_extension("pg_proc", "p.oid")} AS made, n.nspname = 'pg_catalog' AS own
   FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-  WHERE n.nspname = ANY ('pg_catalog'::name || pg_catalog.current_schemas(false)) OR {_extends("pg_proc", "p.oid")}
+  WHERE n.nspname = ANY ('pg_catalog'::name || pg_catalog.current_schemas(false)) OR {_in_extension("pg_proc", "p.oid")}
 )
 SELECT name, CASE WHEN made THEN 'm' ELSE letter END FROM called
 UNION SELECT pg_catalog.concat('shows:', spelled), 'm'
@@ -439,7 +439,7 @@ WHERE own AND name IN (SELECT name FROM called WHERE made)
 UNION SELECT '.' || name, 'm' FROM called JOIN pg_type t ON t.oid = first
 WHERE made AND least <= 1 AND t.typtype IN ('c', 'p')
 UNION SELECT o.oprname, 'm' FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
-WHERE n.nspname <> 'pg_catalog' AND NOT {_extends("pg_operator", "o.oid")}
+WHERE n.nspname <> 'pg_catalog' AND NOT {_in_extension("pg_operator", "o.oid")}
   AND n.nspname = ANY (pg_catalog.current_schemas(false))
   AND NOT EXISTS (
     SELECT FROM pg_type t

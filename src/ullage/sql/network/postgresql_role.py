@@ -48,7 +48,7 @@ def setup_sql(facts: Iterable[Row], limits: Limits) -> str:
             f"GRANT SELECT ON TABLES TO {READER};"
             for schema, owner in owners
         ),
-        *_taken_from_everybody(rows),
+        *_revoked_from_public(rows),
     ]
     return "\n".join(lines) + "\n"
 
@@ -58,7 +58,7 @@ def _reading(schema: str) -> tuple[str, str]:
     return f"GRANT USAGE ON SCHEMA {name} TO {READER};", f"GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {READER};"
 
 
-def _taken_from_everybody(rows: list[tuple[str, str, str]]) -> list[str]:
+def _revoked_from_public(rows: list[tuple[str, str, str]]) -> list[str]:
     revoked = [line for kind, first, second in rows if (line := _revoke_statement(kind, first, second))]
     if not revoked:
         return []

@@ -171,12 +171,12 @@ def _failure(error: sqlite3.Error, path: str) -> Failure:
         return Failure("query", "the database is locked by another program; ask again when it has finished", code=code)
     if code == "SQLITE_NOMEM":
         return Failure("memory", "the question needs more memory than there is for one", code=code)
-    if (why := _why(code, path)) is not None:
+    if (why := _explain_file_error(code, path)) is not None:
         return Failure("source", why, code=code)
     return Failure("query", str(error), code=code)
 
 
-def _why(code: str | None, path: str) -> str | None:
+def _explain_file_error(code: str | None, path: str) -> str | None:
     if code == "SQLITE_CANTOPEN" and _is_wal(path):
         return _WAL
     general = "_".join((code or "").split("_")[:2])
@@ -235,7 +235,12 @@ def _estimates(connection: sqlite3.Connection) -> dict[str, int]:
 def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
     name, text = found["name"], found["sql"] or ""
     if found["type"] == "view":
-        return {**_nothing(name), "kind": "view", "columns": _columns(connection, name), "definition": query_of(text)}
+        return {
+            **_empty_table(name),
+            "kind": "view",
+            "columns": _columns(connection, name),
+            "definition": query_of(text),
+        }
     columns = _columns(connection, name)
     expressions = computations(text) if any(column["computed"] for column in columns) else {}
     for column in columns:
@@ -248,7 +253,7 @@ def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
             column.update(generated=True, nullable=False)
     indexes = _read(connection, "SELECT * FROM pragma_index_list(?) WHERE origin <> 'pk' ORDER BY name", name)
     return {
-        **_nothing(name),
+        **_empty_table(name),
         "columns": columns,
         "primary_key": key,
         "foreign_keys": _foreign_keys(connection, name),
@@ -265,7 +270,7 @@ def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
     }
 
 
-def _nothing(name: str) -> Described:
+def _empty_table(name: str) -> Described:
     return {"name": name, "kind": "table", "primary_key": [], "foreign_keys": [], "indexes": [], "checks": []}
 
 
@@ -469,7 +474,7 @@ class SqliteTable:
     def take(self, message: Message) -> None:
         try:
             with failing_as_sqlite(""):
-                self._begin(message) if message["do"] == "begin" else self._load(message["rows"])
+                self._create_table(message) if message["do"] == "begin" else self._insert_rows(message["rows"])
         except Failure as failure:
             self._failure = self._failure or failure
 
@@ -492,7 +497,7 @@ class SqliteTable:
     def functions(self, message: Message) -> dict[str, str]:
         raise Failure("query", f"a table does not take `{message['do']}`")
 
-    def _begin(self, message: Message) -> None:
+    def _create_table(self, message: Message) -> None:
         """Create the table that the next rows go to: `result` in a new database, or a further one by its name."""
         table = message.get("table")
         if table is None or self._connection is None:
@@ -505,7 +510,7 @@ class SqliteTable:
         self._connection.execute(f"CREATE TABLE {name} ({', '.join(map(_quote_identifier, columns))})")
         self._insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})"
 
-    def _load(self, rows: list[list[object]]) -> None:
+    def _insert_rows(self, rows: list[list[object]]) -> None:
         if self._connection is not None and self._failure is None:
             self._connection.executemany(self._insert, rows)
 

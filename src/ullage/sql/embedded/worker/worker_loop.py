@@ -72,14 +72,14 @@ def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Cal
         pipe.send(_encode_failure(failure))
         return
     confine(memory=hello["memory"], file_bytes=database.file_bytes)
-    _converse(pipe, database, patience=hello["idle"])
+    _answer_requests(pipe, database, patience=hello["idle"])
     pipe.send(encode_message({"bye": True}))
 
 
-def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:
+def _answer_requests(pipe: Pipe, database: Source, *, patience: float) -> None:
     while (message := pipe.receive(patience)) is not None:
         try:
-            with _failing_as_told():
+            with _raise_as_failure():
                 send = pipe.send
                 match message["do"]:
                     case "ask":
@@ -97,7 +97,7 @@ def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:
 
 
 @contextmanager
-def _failing_as_told() -> Generator[None]:
+def _raise_as_failure() -> Generator[None]:
     try:
         yield
     except Failure:
