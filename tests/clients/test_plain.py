@@ -3,7 +3,7 @@ import json
 import pytest
 
 from clients.files import Object, lines
-from ullage.clients import Conversation, read_text, rewritten_text
+from ullage.clients import Conversation, read_text, rewrite_text
 from ullage.clients.read_session import holder_of
 from ullage.messages import Format
 
@@ -97,6 +97,6 @@ def test_a_message_that_has_an_input_is_no_body():
 
 def test_other_messages_are_put_into_the_same_shape():
     body = {"model": "gpt-4o", "messages": CHAT, "temperature": 1}
-    assert json.loads(rewritten_text(json.dumps(body), SAID)) == {**body, "messages": SAID}
-    assert json.loads(rewritten_text(json.dumps(CHAT), SAID)) == SAID
-    assert rewritten_text(lines(*CHAT), SAID) == lines(*SAID)
+    assert json.loads(rewrite_text(json.dumps(body), SAID)) == {**body, "messages": SAID}
+    assert json.loads(rewrite_text(json.dumps(CHAT), SAID)) == SAID
+    assert rewrite_text(lines(*CHAT), SAID) == lines(*SAID)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import anyio
 
-from ullage.clients import rewritten_text
+from ullage.clients import rewrite_text
 from ullage.context import (
     Breaker,
     Compaction,
@@ -45,7 +45,7 @@ from .session_stats import (
     WeighedConversation,
     add_flags,
     estimate_masking,
-    named,
+    find_by_id,
     read_conversations_in,
     weigh,
 )
@@ -141,7 +141,7 @@ def write_remaining(let_go: PlannedCompaction, path: Path) -> WrittenSession:
             text = Path(file).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise UnreadableFile(f"`{file}` cannot be read: {error.strerror}") from error
-        text = rewritten_text(text, [plain(one.native) for one in let_go.work.entries])
+        text = rewrite_text(text, [plain(one.native) for one in let_go.work.entries])
         try:
             with path.open("x", encoding="utf-8") as new_file:
                 new_file.write(text)
@@ -230,7 +230,7 @@ def run(arguments: argparse.Namespace) -> int:
             suggestion="say which one: --session ID",
             options=tuple(one.conversation.id for one in sessions[-20:] if one.conversation.id is not None),
         )
-    found = sessions[0] if arguments.session is None else named(sessions, arguments.session)
+    found = sessions[0] if arguments.session is None else find_by_id(sessions, arguments.session)
     options = Options(context_window=arguments.window, keep=arguments.keep, target=arguments.target)
     if arguments.dry_run:
         return _report_result(anyio.run(partial(plan_compaction, found, options, arguments.model)), None, arguments)

@@ -25,7 +25,7 @@ from .session_stats import (
     add_flags,
     cost_of_calls,
     figures_of,
-    named,
+    find_by_id,
     read_conversations_in,
     weigh,
 )
@@ -128,7 +128,7 @@ def chart(
         top = next(step * size for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * size >= highest)
     label = max(len(shown_tokens(value)) for value in (top, threshold or 0))
     columns = min(len(levels), width - label - 2)
-    heights = [max(levels[_from(n, columns, levels) : _to(n, columns, levels)]) for n in range(columns)]
+    heights = [max(levels[_first_level(n, columns, levels) : _last_level(n, columns, levels)]) for n in range(columns)]
     rows: list[str] = []
     for row in range(_HEIGHT, 0, -1):
         is_threshold = threshold is not None and round(threshold * _HEIGHT / top) == row and threshold < top
@@ -143,12 +143,12 @@ def chart(
     return [*rows, f"{'0':>{label}} └{axis}", " " * (label + 2) + caption]
 
 
-def _from(column: int, columns: int, levels: Sequence[int]) -> int:
+def _first_level(column: int, columns: int, levels: Sequence[int]) -> int:
     return column * len(levels) // columns
 
 
-def _to(column: int, columns: int, levels: Sequence[int]) -> int:
-    return max(_from(column, columns, levels) + 1, _from(column + 1, columns, levels))
+def _last_level(column: int, columns: int, levels: Sequence[int]) -> int:
+    return max(_first_level(column, columns, levels) + 1, _first_level(column + 1, columns, levels))
 
 
 def _cell(part: float, is_threshold: bool) -> str:  # noqa: FBT001
@@ -162,7 +162,7 @@ def _cell(part: float, is_threshold: bool) -> str:  # noqa: FBT001
 def _is_marked(column: int, columns: int, levels: Sequence[int], marks: Sequence[int]) -> bool:
     """Return whether a drop is marked in this column; one after the last call is marked there too."""
     shown = (min(mark, len(levels) - 1) for mark in marks)
-    return any(_from(column, columns, levels) <= mark < _to(column, columns, levels) for mark in shown)
+    return any(_first_level(column, columns, levels) <= mark < _last_level(column, columns, levels) for mark in shown)
 
 
 _WIDTH = 80
@@ -172,9 +172,9 @@ _TOOLS, _PIECES = 8, 8
 
 def print_report(weighed: WeighedConversation) -> None:
     figures = figures_of(weighed)
-    for line in (*_head(weighed, figures), "", *draw_grid(weighed.usage, paint_text).split("\n")):
+    for line in (*_format_head(weighed, figures), "", *draw_grid(weighed.usage, paint_text).split("\n")):
         emit(line)
-    _notes(weighed)
+    _print_notes(weighed)
     levels, usage = weighed.levels, weighed.usage
     if len(levels) > 1:
         reported = sum(level.reported for level in levels)
@@ -190,7 +190,7 @@ def print_report(weighed: WeighedConversation) -> None:
             number = len(figures.drops) - 3
             more = f" and {number:,} more" if number > 0 else ""
             emit(dim(f"↓ compacted: {', '.join(figures.drops[:3])}{more}"))
-    _tools(figures.burdens, weighed)
+    _print_tools(figures.burdens, weighed)
     if figures.costliest and weighed.levels:
         rows = [
             (
@@ -203,7 +203,7 @@ def print_report(weighed: WeighedConversation) -> None:
             for piece in figures.costliest[:_PIECES]
         ]
         emit()
-        _table(("Carried longest", "tokens", "calls", "read", ""), rows, frozenset({1, 2, 3}))
+        _print_table(("Carried longest", "tokens", "calls", "read", ""), rows, frozenset({1, 2, 3}))
     emit()
     emit(bold("Advice"))
     for one in figures.advice:
@@ -214,9 +214,9 @@ def print_report(weighed: WeighedConversation) -> None:
         emit("Nothing stands out.")
 
 
-def _head(weighed: WeighedConversation, figures: Figures) -> list[str]:
+def _format_head(weighed: WeighedConversation, figures: Figures) -> list[str]:
     one = weighed.conversation
-    named = f"{Path(weighed.file).name}" if not one.title else f"{one.title}"
+    find_by_id = f"{Path(weighed.file).name}" if not one.title else f"{one.title}"
     now, ever = len(weighed.entries), len(weighed.turns)
     times = {1: "once", 2: "twice"}.get(len(one.compactions), f"{len(one.compactions):,} times")
     said = [
@@ -225,7 +225,7 @@ def _head(weighed: WeighedConversation, figures: Figures) -> list[str]:
         how_many(len(one.calls), "call"),
         *([f"compacted {times}"] if one.compactions else []),
     ]
-    lines = [bold(_clip_text(named, _WIDTH)), dim(" · ".join(said))]
+    lines = [bold(_clip_text(find_by_id, _WIDTH)), dim(" · ".join(said))]
     span = ""
     first, last = (one.calls[0].at, one.calls[-1].at) if one.calls else (None, None)
     if first is not None and last is not None:
@@ -238,7 +238,7 @@ def _clip_text(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _notes(weighed: WeighedConversation) -> None:
+def _print_notes(weighed: WeighedConversation) -> None:
     """Print how the figures were obtained."""
     usage, one = weighed.usage, weighed.conversation
     said: list[str] = []
@@ -259,7 +259,7 @@ def _notes(weighed: WeighedConversation) -> None:
         emit(dim(line))
 
 
-def _tools(burdens: Sequence[ToolBurden], weighed: WeighedConversation) -> None:
+def _print_tools(burdens: Sequence[ToolBurden], weighed: WeighedConversation) -> None:
     if not burdens:
         return
     rows = [
@@ -273,13 +273,13 @@ def _tools(burdens: Sequence[ToolBurden], weighed: WeighedConversation) -> None:
         for one in burdens[:_TOOLS]
     ]
     emit()
-    _table(("By tool", "calls", "in the window", "of used", "carried in all"), rows, frozenset({1, 2, 3, 4}))
+    _print_table(("By tool", "calls", "in the window", "of used", "carried in all"), rows, frozenset({1, 2, 3, 4}))
     if len(burdens) > _TOOLS:
         rest = burdens[_TOOLS:]
         emit(dim(f"and {how_many(len(rest), 'tool')} more with {shown_tokens(sum(one.tokens for one in rest))}"))
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:
     titles, *lines = columns([header, *rows], right=right)
     emit(bold(titles[: len(header[0])]) + dim(titles[len(header[0]) :]))
     for line in lines:
@@ -308,7 +308,7 @@ def print_list(found: Sequence[WeighedConversation]) -> None:
         )
         for one, cost in zip(found, costs, strict=True)
     ]
-    _table(header, rows, frozenset({4, 5, 6, 7}))
+    _print_table(header, rows, frozenset({4, 5, 6, 7}))
     known = [cost for cost in costs if cost is not None]
     calls, unpriced = sum(len(one.levels) for one in found), len(costs) - len(known)
     total = f"{how_many(len(found), 'session')}, {calls:,} calls, ${sum(known):,.2f} at list prices"
@@ -332,7 +332,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    files = _expand_paths(arguments.files) if arguments.files else _latest(arguments.session)
+    files = _expand_paths(arguments.files) if arguments.files else _find_latest_files(arguments.session)
     # If several files are named, unreadable ones are reported and skipped.
     found: list[FoundConversation] = []
     unread: list[UnreadableFile] = []
@@ -345,7 +345,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise unread[0]
     say(*(f"ullage: {error.message}" for error in unread))
     if arguments.session is not None:
-        found = [named(found, arguments.session)]
+        found = [find_by_id(found, arguments.session)]
     if len(found) > 1:
         options = Options(context_window=arguments.window)
         with Progress(sum(one.size for one in found), "weighing") as progress:
@@ -377,7 +377,7 @@ def _expand_paths(words: Sequence[str]) -> list[str]:
     return files
 
 
-def _latest(session: str | None) -> list[str]:
+def _find_latest_files(session: str | None) -> list[str]:
     """Return the session files most recently changed on this machine; with a session's id, those that have it in their
     name."""
     found = [one for one in find_logs(os.environ) if one.program != "opencode" or one.path.endswith(".db")]

@@ -105,7 +105,7 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
     """Count the words. Return the lines, the files left out below folders, and errors for words that cannot be counted;
     the others of several words are counted all the same (`ullage count *`)."""
     skipped: list[str] = []
-    found, refused = _folders(words, skipped)
+    found, refused = _find_folders(words, skipped)
     size = sum(file.size for files in found.values() for file in files)
     # `size` is the bytes of the files below folders; `words` may name further files.
     meter = app.meter_for(len(models) * (size + sum(size_of(Path(word)) for word in words)))
@@ -118,7 +118,7 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
         for word in words:
             if word in found:
                 counted = list(_count_files(progress.through(found[word]), count, skipped))
-                lines += _tree(Path(word), counted, len(models))
+                lines += _build_tree(Path(word), counted, len(models))
             elif word not in refused:
                 try:
                     text = read_standard_input() if word == STDIN else read_text(Path(word))
@@ -129,11 +129,13 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
     if len(words) == 1 and refused:
         raise refused[words[0]]
     if len(words) > 1:
-        lines.append(Line("total", 0, _sum([line.counts for line in lines if line.depth == 0], len(models)), "total"))
+        lines.append(
+            Line("total", 0, _sum_counts([line.counts for line in lines if line.depth == 0], len(models)), "total")
+        )
     return lines, skipped, refused
 
 
-def _folders(words: Sequence[str], skipped: list[str]) -> tuple[dict[str, list[Found]], dict[str, UnreadableFile]]:
+def _find_folders(words: Sequence[str], skipped: list[str]) -> tuple[dict[str, list[Found]], dict[str, UnreadableFile]]:
     """Return the files below those words that are folders, and errors for folders that cannot be opened."""
     found: dict[str, list[Found]] = {}
     refused: dict[str, UnreadableFile] = {}
@@ -159,7 +161,7 @@ def _count_files(
         yield file.path, count(text)
 
 
-def _tree(folder: Path, counted: Sequence[tuple[Path, tuple[Count, ...]]], models: int) -> list[Line]:
+def _build_tree(folder: Path, counted: Sequence[tuple[Path, tuple[Count, ...]]], models: int) -> list[Line]:
     """Return the line of a folder with its sum, then its content, folders before files at every level."""
     depth_of = len(folder.parts)
     sums: dict[Path, list[tuple[Count, ...]]] = {folder: []}
@@ -167,7 +169,8 @@ def _tree(folder: Path, counted: Sequence[tuple[Path, tuple[Count, ...]]], model
         for parent in reversed(path.parents[: len(path.parts) - depth_of]):
             sums.setdefault(parent, []).append(counts)
     folders = {
-        path: Line(f"{path}/", len(path.parts) - depth_of, _sum(each, models), "folder") for path, each in sums.items()
+        path: Line(f"{path}/", len(path.parts) - depth_of, _sum_counts(each, models), "folder")
+        for path, each in sums.items()
     }
     lines = [folders.pop(folder)]
     for path, counts in counted:
@@ -176,7 +179,7 @@ def _tree(folder: Path, counted: Sequence[tuple[Path, tuple[Count, ...]]], model
     return lines
 
 
-def _sum(rows: Sequence[tuple[Count, ...]], models: int) -> tuple[Count, ...]:
+def _sum_counts(rows: Sequence[tuple[Count, ...]], models: int) -> tuple[Count, ...]:
     return tuple(total(row[index] for row in rows) for index in range(models))
 
 
@@ -200,7 +203,9 @@ def _print_lines(
     for match in matches:
         if match.warning:
             emit(dim(match.warning))
-    whole_counts = _sum([line.counts for line in lines if line.depth == 0 and line.kind != "total"], len(matches))
+    whole_counts = _sum_counts(
+        [line.counts for line in lines if line.depth == 0 and line.kind != "total"], len(matches)
+    )
     for match, price, count in zip(matches, prices, whole_counts, strict=True):
         if note := retirement_note(match.card):
             emit(f"{match.asked} {note}")
@@ -221,20 +226,20 @@ def _table(lines: Sequence[Line], matches: Sequence[Match], places: Sequence[int
         *(cell for match in chosen for cell in (match.asked, "", f"of {match.window:,}" if match.window else "")),
     ]
     rows = [
-        [_label(line), *(cell for place in places for cell in _cells(line.counts[place], matches[place]))]
+        [_format_label(line), *(cell for place in places for cell in _format_cells(line.counts[place], matches[place]))]
         for line in lines
     ]
     return columns([header, *rows], right=frozenset(index for index in range(1, len(header)) if index % 3 != 2))
 
 
-def _label(line: Line) -> str:
+def _format_label(line: Line) -> str:
     if line.kind == "total" or line.depth == 0:
         return plain(line.path)
     name = Path(line.path).name + ("/" if line.kind == "folder" else "")
     return "  " * line.depth + plain(name)
 
 
-def _cells(count: Count, match: Match) -> tuple[str, str, str]:
+def _format_cells(count: Count, match: Match) -> tuple[str, str, str]:
     if count.band is None:
         sureness = count.method.value
     else:

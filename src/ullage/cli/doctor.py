@@ -35,7 +35,15 @@ from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
 
 from .definition_report import entries_of, find_server_flags, find_unmatched_patterns, kept_back, report_lines
-from .load_settings import add_flags, check, choose_servers, examine_settings, offered, situation_of, with_gateway
+from .load_settings import (
+    add_flags,
+    check,
+    choose_servers,
+    examine_settings,
+    offer_pending_files,
+    situation_of,
+    with_gateway,
+)
 from .output import (
     NO_SERVERS,
     bold,
@@ -270,7 +278,7 @@ class _CheckResults:
 
 def run(arguments: argparse.Namespace) -> int:
     check(arguments)
-    offered(arguments)
+    offer_pending_files(arguments)
     loaded = try_weights(examine_settings(arguments))
     databases = [one for one in loaded.settings.databases if arguments.server in (None, one.name)]
     folders = [one for one in loaded.settings.retrieves if arguments.server in (None, one.name)]
@@ -402,7 +410,7 @@ def _print(seen: _CheckResults) -> None:
         emit_wrapped(f"  {seen.store_error.suggestion}")
     for one in seen.found:
         emit()
-        for line in _server(one):
+        for line in _format_server(one):
             emit_wrapped(line)
     for lines in (*map(database_lines, seen.databases), *(one.lines() for one in seen.folders)):
         emit()
@@ -411,11 +419,11 @@ def _print(seen: _CheckResults) -> None:
     delegates = delegate_lines(seen.loaded.settings, os.environ)
     for line in seen.doubled:
         emit_wrapped(f"\n{yellow('warning')}  {line}")
-    for line in (*(("", *delegates) if delegates else ()), "", _verdict(seen)):
+    for line in (*(("", *delegates) if delegates else ()), "", _format_verdict(seen)):
         emit_wrapped(line)
 
 
-def _verdict(seen: _CheckResults) -> str:
+def _format_verdict(seen: _CheckResults) -> str:
     if seen.loaded.errors:
         return "No server was checked: correct the errors in the settings first."
     started = [one for one in seen.found if not one.server.disabled]
@@ -443,7 +451,7 @@ def _verdict(seen: _CheckResults) -> str:
     return f"{'; '.join(said) or how_many(len(seen.wrong), 'problem') + ' in the settings'}."
 
 
-def _server(one: _ServerCheck) -> list[str]:
+def _format_server(one: _ServerCheck) -> list[str]:
     name = bold(one.server.name)
     if one.server.disabled:
         return [f"{name}  disabled in {one.server.came_from or 'the settings'}"]

@@ -58,7 +58,7 @@ def why_lines(one: Explained, width: int) -> list[str]:
             by_term.setdefault(reason.term, []).append(reason)
     told = sorted(by_term.values(), key=lambda one: -sum(reason.score for reason in one))
     rest = f"; {len(told) - _TERMS} more" if len(told) > _TERMS else ""
-    common = "; ".join(_term(one, written) for one in told[:_TERMS]) + rest
+    common = "; ".join(_format_term(one, written) for one in told[:_TERMS]) + rest
     rows = [
         ("score", hit.score, _NAMED[hit.named]),
         ("words", why.words, common or "no rare word in common"),
@@ -77,7 +77,7 @@ def why_lines(one: Explained, width: int) -> list[str]:
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
-def _term(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
+def _format_term(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
     word, kin = written.get(reasons[0].term, reasons[0].term), "" if reasons[0].asked else " (similar)"
     gave = (f"{reason.field.value} {reason.score:.2f}".replace(" ", _UNBROKEN) for reason in reasons)
     return f"{word}{kin}: ".replace(" ", _UNBROKEN) + ", ".join(gave)
@@ -206,7 +206,7 @@ def _print(found: _SearchResult) -> None:
     for missing in found.said.get("missing", []):
         server, _, reason = missing.partition(": ")
         say(f"ullage: `{server}` was not searched: {without_name(reason, server)}")
-    say(found.said["hint"] if "hint" in found.said else _figures(found))
+    say(found.said["hint"] if "hint" in found.said else _format_figures(found))
 
 
 def _print_why(line: str, why: Mapping[str, Explained]) -> None:
@@ -215,7 +215,7 @@ def _print_why(line: str, why: Mapping[str, Explained]) -> None:
         emit(dim(said))
 
 
-def _figures(found: _SearchResult) -> str:
+def _format_figures(found: _SearchResult) -> str:
     returned = found.said["token_metrics"]["returned_tokens"]
     said = f"{how_many(returned, 'token')} of definitions"
     if found.is_direct:

@@ -44,7 +44,7 @@ __all__ = [
     "fill_start_cache",
     "log_to_stderr",
     "offer_approval",
-    "offered",
+    "offer_pending_files",
     "pending_lines",
     "read",
     "read_typed_line",
@@ -169,7 +169,7 @@ def read(arguments: argparse.Namespace) -> Loaded:
         UnreadableFile: A file given with `--include` does not exist.
     """
     check(arguments)
-    was_asked = offered(arguments)
+    was_asked = offer_pending_files(arguments)
     loaded = load(_flags(arguments), os.environ, Path.cwd(), client_rules=_client_rules(arguments))
     if arguments.client is not None and arguments.client not in loaded.settings.clients:
         say(f"ullage: no [clients.{arguments.client}] in the settings: only usage is recorded under that name")
@@ -198,7 +198,7 @@ def review_settings(arguments: argparse.Namespace) -> Loaded:
     return examine(_flags(arguments), os.environ, Path.cwd(), is_review=True)
 
 
-def offered(arguments: argparse.Namespace) -> bool:
+def offer_pending_files(arguments: argparse.Namespace) -> bool:
     """Ask the person at the terminal to approve the pending project files; return False if nobody was asked."""
     if not can_be_asked() or not examine_settings(arguments).pending:
         return False

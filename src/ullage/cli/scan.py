@@ -155,7 +155,7 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
     yield f"{bold(config.program.title)}  {dim(plain(model) + deferring)}"
     if shown:
         is_installed = scan.is_installed
-        rows = [("server", "tools", "tokens"), *map(_figures, shown)]
+        rows = [("server", "tools", "tokens"), *map(_server_row, shown)]
         notes = ["most expensive tools", *("" for _ in shown)]
         if len(shown) > 1:
             counted = [one for one in shown if one.state == "counted" and not one.is_doubled]
@@ -165,7 +165,7 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
             notes.append("" if len(counted) == len(shown) else f"of {how_many(len(counted), 'server')}")
         lines = columns(rows, right=frozenset({1, 2}))
         room = screen() - max(map(width_of, lines)) - 4
-        notes[1 : len(shown) + 1] = [_note(one, room, is_installed=is_installed) for one in shown]
+        notes[1 : len(shown) + 1] = [_describe_server(one, room, is_installed=is_installed) for one in shown]
         indent = max(map(width_of, lines))
         for number, (line, note) in enumerate(zip(lines, notes, strict=True)):
             text = f"  {line}{' ' * (indent - width_of(line))}  {note}".rstrip()
@@ -176,7 +176,7 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
                 yield red(text)
             else:
                 yield yellow(text) if state == "sign-in" else text
-    yield from (f"  {line}" for line in _sums(scan))
+    yield from (f"  {line}" for line in _format_sums(scan))
     doubled = ", ".join(plain(one.name) for one in scan.servers if one.is_doubled)
     if doubled:
         yield f"  {yellow('warning')}  {doubled}: listed here and behind Ullage, so its tokens are paid for twice"
@@ -186,14 +186,14 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
     yield ""
 
 
-def _figures(server: ScannedServer) -> tuple[str, str, str]:
+def _server_row(server: ScannedServer) -> tuple[str, str, str]:
     name = cut(plain(server.name), _NAME_COLUMNS)
     if server.state != "counted":
         return name, "-", "-"
     return name, f"{len(server.tools):,}", f"{server.tokens:,}"
 
 
-def _note(server: ScannedServer, room: int, *, is_installed: bool) -> str:
+def _describe_server(server: ScannedServer, room: int, *, is_installed: bool) -> str:
     """Return a problem of a server, or the most expensive of its tools that fit."""
     if server.state != "counted":
         return cut(short_reason(server), room)
@@ -218,7 +218,7 @@ def short_reason(server: ScannedServer) -> str:
     return reason.replace("ended with exit", "exit").replace("; it last said: ", ": ")
 
 
-def _sums(scan: ClientScan) -> Iterator[str]:
+def _format_sums(scan: ClientScan) -> Iterator[str]:
     """Yield the tokens that a request carries now, and with Ullage."""
     if scan.now is None or scan.with_ullage is None or scan.saved is None:
         return
@@ -345,7 +345,7 @@ def show_overview(*, as_json: bool) -> int:
     emit()
     shown = [one for one in scans if one.is_installed or any(server.state != "pending" for server in one.servers)]
     if shown:
-        rows = [("program", "servers", "tokens per request", ""), *map(_row, shown)]
+        rows = [("program", "servers", "tokens per request", ""), *map(_overview_row, shown)]
         for number, row in enumerate(columns(rows, right=frozenset({1, 2}))):
             line = cut(f"  {row}", screen())
             emit(dim(line) if number == 0 else line)
@@ -360,12 +360,12 @@ def show_overview(*, as_json: bool) -> int:
         emit(f"{yellow('warning')}  {one.config.program.title} lists {names} although Ullage serves them too")
     for one in (problem for scan in scans for problem in scan.config.problems):
         emit_wrapped(f"{yellow('problem')}  {short_path(one.file)} {plain(one.message)}")
-    emit(f"{bold('Next')}  {_next(scans, warnings)}")
+    emit(f"{bold('Next')}  {_suggest_command(scans, warnings)}")
     emit(dim("      ullage --help lists all commands"))
     return 0
 
 
-def _row(scan: ClientScan) -> tuple[str, str, str, str]:
+def _overview_row(scan: ClientScan) -> tuple[str, str, str, str]:
     servers = [one for one in scan.servers if one.state not in ("pending", "disabled")]
     counted = sum(one.state == "counted" for one in servers)
     tokens = scan.now
@@ -377,7 +377,7 @@ def _row(scan: ClientScan) -> tuple[str, str, str, str]:
     return scan.config.program.title, f"{len(servers)}", "not known" if tokens is None else f"{tokens:,}", said
 
 
-def _next(scans: Sequence[ClientScan], warnings: Sequence[ClientScan]) -> str:
+def _suggest_command(scans: Sequence[ClientScan], warnings: Sequence[ClientScan]) -> str:
     if warnings:
         return f"ullage install {warnings[0].config.program.name}"
     if any(one.own and not any(server.state == "counted" for server in one.servers) for one in scans):

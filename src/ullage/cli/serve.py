@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
             say(
                 "Ullage speaks MCP here, on standard input and output: a client program starts it, for example with",
                 "  claude mcp add ullage -- ullage serve",
-                *_behind(loaded),
+                *_describe_sources(loaded),
                 "To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends this.",
             )
         anyio.run(partial(run_until_signalled, partial(_stdio, arguments, loaded, again), with_interrupt=False))
@@ -242,7 +242,7 @@ def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
         say(f"Port {asked.port} is taken; using {address.port}.")
     bearer = ' --header "Authorization: Bearer TOKEN"' if tokens else ""
     headers = ', "headers": {"Authorization": "Bearer TOKEN"}' if tokens else ""
-    behind, *databases = _behind(loaded)
+    behind, *databases = _describe_sources(loaded)
     say(
         f"Ullage serves MCP at {address.url}. {behind}",
         *databases,
@@ -317,7 +317,7 @@ def _profile(gateway: Gateway, flagged: str | None, client: str | None) -> Profi
     return gateway.flagged(client) if client == flagged else gateway.profile(client)
 
 
-def _behind(loaded: Loaded) -> list[str]:
+def _describe_sources(loaded: Loaded) -> list[str]:
     settings = loaded.settings
     names = [server.name for server in settings.servers if not server.disabled]
     names += [f"database {database.name}" for database in settings.databases]

@@ -61,9 +61,9 @@ __all__ = [
     "cost_of_calls",
     "estimate_masking",
     "figures_of",
+    "find_by_id",
     "find_repeated_calls",
     "losses",
-    "named",
     "pieces",
     "read_conversations_in",
     "together",
@@ -156,7 +156,7 @@ def read_conversations_in(word: str) -> list[FoundConversation]:
     return [FoundConversation(word, one) for one in read_conversations(Path(word))]
 
 
-def named(found: Sequence[FoundConversation], identity: str) -> FoundConversation:
+def find_by_id(found: Sequence[FoundConversation], identity: str) -> FoundConversation:
     """Return the conversation with this id."""
     one = next((one for one in reversed(found) if one.conversation.id == identity), None)
     if one is None:
@@ -184,7 +184,8 @@ def weigh(found: FoundConversation, options: Options, model: str | None = None) 
     else:
         least = min(told, key=_input_tokens)
         unseen = max(
-            0, _input_tokens(least) - fixed.total.tokens - _standing_weight(conversation, least.place, _sums(turns))
+            0,
+            _input_tokens(least) - fixed.total.tokens - _window_weight(conversation, least.place, _running_sums(turns)),
         )
     if unseen is not None:
         fixed = replace(fixed, system_prompt=fixed.system_prompt + Count.within(unseen, _UNSEEN, Method.ESTIMATED))
@@ -235,24 +236,24 @@ def _input_tokens(call: Call) -> int:
     return 0 if call.usage is None else call.usage.input or 0
 
 
-def _sums(turns: Sequence[Entry]) -> list[int]:
+def _running_sums(turns: Sequence[Entry]) -> list[int]:
     return [0, *accumulate(entry.weight.tokens for entry in turns)]
 
 
 def _levels(conversation: Conversation, fixed: Fixed, turns: Sequence[Entry]) -> Iterator[Level]:
     """Yield the level at each call. Unreported levels are counted and corrected by the difference between the last
     report and Ullage's count."""
-    sums = _sums(turns)
+    sums = _running_sums(turns)
     off = 0
     for call in conversation.calls:
-        weighed = fixed.total.tokens + _standing_weight(conversation, call.place, sums)
+        weighed = fixed.total.tokens + _window_weight(conversation, call.place, sums)
         reported = call.usage.input if call.usage is not None else None
         if reported is not None:
             off = reported - weighed
         yield Level(call=call, tokens=max(0, weighed + off), reported=reported is not None)
 
 
-def _standing_weight(conversation: Conversation, place: int, sums: Sequence[int]) -> int:
+def _window_weight(conversation: Conversation, place: int, sums: Sequence[int]) -> int:
     marks = [one.place for one in conversation.compactions]
     last = bisect_right(marks, place) - 1
     if last < 0:
@@ -543,16 +544,16 @@ def advise(by: Findings) -> list[Advice]:
         )
     return [
         *fulls,
-        *_results(by.usage, by.burdens, by.masked),
-        *_giants(by.usage, by.pieces),
-        *_again(by.usage, by.pieces),
-        *_tools(by.usage),
-        *_cache(by.lost),
-        *_thrash(by.between),
+        *_advise_on_results(by.usage, by.burdens, by.masked),
+        *_advise_on_giants(by.usage, by.pieces),
+        *_advise_on_repeats(by.usage, by.pieces),
+        *_advise_on_tools(by.usage),
+        *_advise_on_cache(by.lost),
+        *_advise_on_thrashing(by.between),
     ]
 
 
-def _results(usage: ContextUsage, burdens: Sequence[ToolBurden], masked: Change | None) -> Iterator[Advice]:
+def _advise_on_results(usage: ContextUsage, burdens: Sequence[ToolBurden], masked: Change | None) -> Iterator[Advice]:
     if masked is None or not burdens:
         return
     first, shed = burdens[0], masked.shed
@@ -563,7 +564,7 @@ def _results(usage: ContextUsage, burdens: Sequence[ToolBurden], masked: Change 
     )
 
 
-def _giants(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
+def _advise_on_giants(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
     window = usage.context_window
     giants = [piece for piece in found if piece.standing and piece.tokens >= _GIANT * window]
     for piece in sorted(giants, key=lambda one: -one.tokens)[:3]:
@@ -576,7 +577,7 @@ def _giants(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
         )
 
 
-def _again(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
+def _advise_on_repeats(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
     several = find_repeated_calls(found)
     tokens = sum(each for _, _, each in several)
     if tokens < _REPEATED * usage.weighed or not several:
@@ -588,7 +589,7 @@ def _again(usage: ContextUsage, found: Sequence[Piece]) -> Iterator[Advice]:
     )
 
 
-def _tools(usage: ContextUsage) -> Iterator[Advice]:
+def _advise_on_tools(usage: ContextUsage) -> Iterator[Advice]:
     tokens = usage.tool_definitions
     if tokens < min(_MANY_TOOLS, _HEAVY_TOOLS * usage.context_window):
         return
@@ -600,7 +601,7 @@ def _tools(usage: ContextUsage) -> Iterator[Advice]:
     )
 
 
-def _cache(lost: Sequence[Loss]) -> Iterator[Advice]:
+def _advise_on_cache(lost: Sequence[Loss]) -> Iterator[Advice]:
     times, tokens = together(lost, "pause")
     if times:
         yield Advice(
@@ -623,7 +624,7 @@ def _cache(lost: Sequence[Loss]) -> Iterator[Advice]:
         )
 
 
-def _thrash(between: Sequence[int]) -> Iterator[Advice]:
+def _advise_on_thrashing(between: Sequence[int]) -> Iterator[Advice]:
     close = [calls for calls in between if calls <= _CLOSE]
     if len(close) > 1:
         yield Advice(

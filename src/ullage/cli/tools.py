@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     is_planned = not loaded.settings.servers and bool(others)
     if is_planned:
         loaded = plan_for(None, store=arguments.store).loaded
-    if arguments.server not in _ours(loaded):
+    if arguments.server not in _own_parts(loaded):
         choose_servers(loaded, arguments.server)
 
     async def look(gateway: Gateway) -> _Listing:
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
             async with show_waiting(len(waiting), lambda: waiting), anyio.create_task_group() as tasks:
                 for name in tuple(waiting):
                     tasks.start_soon(one, name)
-        view = await _view(gateway, arguments.wait)
+        view = await _wait_for_tools(gateway, arguments.wait)
         find = gateway.find(arguments.client)
         listed = (await find.tools()).tools
         is_direct = find.surface == "direct"
@@ -151,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(one.server == arguments.server for one in seen.view.missing) else 0
 
 
-async def _view(gateway: Gateway, wait: float) -> View:
+async def _wait_for_tools(gateway: Gateway, wait: float) -> View:
     """Return all known tools, with progress while servers that were never listed start."""
     running = [one.name for one in gateway.settings.servers if not one.disabled]
 
@@ -187,11 +187,11 @@ def _print_servers(seen: _Listing) -> None:
             for flag in flags:
                 emit_wrapped(f"  {server}  {flag_line(flag)}")
     emit()
-    for line in (*_sums(seen), *_format_hints(seen)):
+    for line in (*_format_sums(seen), *_format_hints(seen)):
         emit_wrapped(line)
 
 
-def _sums(seen: _Listing) -> Iterator[str]:
+def _format_sums(seen: _Listing) -> Iterator[str]:
     """Yield the tokens of a request without Ullage and with it."""
     if len(_servers(seen)) == 1:
         yield waiting_or(seen.loaded, NO_SERVERS)
@@ -226,11 +226,11 @@ def _format_hints(seen: _Listing) -> Iterator[str]:
 
 def _servers(seen: _Listing) -> list[str]:
     """Return the names of the servers: configured servers first, then parts of Ullage, its own tools last."""
-    ours = [name for name in _ours(seen.loaded) if name != seen.own and entries_of(seen.view, name)]
+    ours = [name for name in _own_parts(seen.loaded) if name != seen.own and entries_of(seen.view, name)]
     return [*(server.name for server in seen.loaded.settings.servers), *ours, seen.own]
 
 
-def _ours(loaded: Loaded) -> list[str]:
+def _own_parts(loaded: Loaded) -> list[str]:
     """Return the parts of Ullage that have tools: databases, folders, models, and its own server."""
     settings = loaded.settings
     named = (one.name for one in (*settings.databases, *settings.retrieves))

@@ -163,19 +163,19 @@ def money(dollars: Decimal | None) -> str:
 def _print_report(report: Report, advice: Sequence[Advice], unused: Sequence[UnusedTools]) -> None:
     total = report.total
     if not total.spent.calls and not total.requests and not unused:
-        emit(f"No usage was recorded {_span(report)}.")
+        emit(f"No usage was recorded {_format_span(report)}.")
         emit(dim("Try `ullage usage --by month`; `ullage status` shows where Ullage is installed."))
         return
-    span = _span(report)
+    span = _format_span(report)
     worth = "" if total.saved.dollars is None else f" ({money(total.saved.dollars)})"
     saved = f"{short(total.saved.net)} tokens{worth}"
     if not total.requests and not total.saved.net:
         saved = "nothing yet" + dim(" (Ullage served no client)")
     emit(f"{bold('Spent')} {money(total.spent.dollars)}   {bold('Saved')} {saved}   {dim(span)}")
     emit()
-    for line in _table(report):
+    for line in _format_table(report):
         emit(line)
-    notes = list(_notes(total))
+    notes = list(_format_notes(total))
     for line in (line for note in notes for line in textwrap.wrap(note, page())):
         emit(dim(line))
     _print_unused(unused)
@@ -189,7 +189,7 @@ def _print_report(report: Report, advice: Sequence[Advice], unused: Sequence[Unu
             emit(f"    {green(plain(one.command))}")
 
 
-def _span(report: Report) -> str:
+def _format_span(report: Report) -> str:
     span = f"since {report.since}" if report.since else "all time"
     return span if report.until is None else f"{span} until {report.until - timedelta(days=1)}"
 
@@ -209,7 +209,7 @@ def _print_unused(unused: Sequence[UnusedTools]) -> None:
             emit(f"  {line}")
 
 
-def _notes(total: Line) -> Iterator[str]:
+def _format_notes(total: Line) -> Iterator[str]:
     spent, saved = total.spent, total.saved
     if spent.missed:
         # Without a known price there is no difference to name.
@@ -230,7 +230,7 @@ def _notes(total: Line) -> Iterator[str]:
         yield f"{spent.unpriced:,} of {spent.calls:,} calls have no known price and are in no sum of money"
 
 
-def _table(report: Report) -> list[str]:
+def _format_table(report: Report) -> list[str]:
     wide, by = screen() >= 100, report.by
     lines = report.lines
     if by not in ("day", "week", "month", "session"):

@@ -1,7 +1,7 @@
 """Reads the session files of other agent programs."""
 
 from .conversation import Call, Compaction, Conversation, Program, Turn
-from .read_session import read_conversations, read_text, rewritten_text
+from .read_session import read_conversations, read_text, rewrite_text
 
 __all__ = [
     "Call",
@@ -11,5 +11,5 @@ __all__ = [
     "Turn",
     "read_conversations",
     "read_text",
-    "rewritten_text",
+    "rewrite_text",
 ]

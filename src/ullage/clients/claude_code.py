@@ -88,7 +88,7 @@ def read(document: Document) -> Conversation:
     records = document.objects
     main = main_lines(records)
     lines = branch(main)
-    said: list[_Said] = []
+    said: list[_DraftMessage] = []
     boundary: JsonObject | None = None
     for record in lines:
         if record.get("subtype") == "compact_boundary":
@@ -103,7 +103,7 @@ def read(document: Document) -> Conversation:
             blocks.extend(content if isinstance(content, list) else [_text(content)] if content else [])
         if not blocks:
             continue
-        one = _open(said, record, fresh=boundary is not None)
+        one = _open_message(said, record, fresh=boundary is not None)
         one.blocks += blocks
         one.lines.append(str(record["uuid"]))
         if boundary is not None:
@@ -134,7 +134,7 @@ def read(document: Document) -> Conversation:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Said:
+class _DraftMessage:
     """One message while it is assembled from lines."""
 
     role: str
@@ -153,7 +153,7 @@ def _text(content: Json) -> Json:
     return {"type": "text", "text": content if isinstance(content, str) else str(content)}
 
 
-def _open(said: list[_Said], record: JsonObject, *, fresh: bool) -> _Said:
+def _open_message(said: list[_DraftMessage], record: JsonObject, *, fresh: bool) -> _DraftMessage:
     """Return the message that a line belongs to: the answer with the same id, the user's turn in progress, or a new
     one."""
     role = "assistant" if record.get("type") == "assistant" else "user"
@@ -164,17 +164,17 @@ def _open(said: list[_Said], record: JsonObject, *, fresh: bool) -> _Said:
         found = next((one for one in reversed(begun) if (one.role, one.answer) == (role, answer)), None)
         if found is not None:
             return found
-    said.append(_Said(role=role, at=moment(record.get("timestamp")), answer=answer))
+    said.append(_DraftMessage(role=role, at=moment(record.get("timestamp")), answer=answer))
     return said[-1]
 
 
-def _is_whole(one: _Said) -> bool:
+def _is_whole(one: _DraftMessage) -> bool:
     """Return whether the message is a summary that is followed by preserved turns."""
     told = table_at(one.boundary or {}, "compactMetadata")
     return bool(told.keys() & {"preservedMessages", "preservedSegment"})
 
 
-def _build_draft(said: Sequence[_Said]) -> Draft:
+def _build_draft(said: Sequence[_DraftMessage]) -> Draft:
     draft = Draft()
     places: dict[str, int] = {}
     for one in said:

@@ -89,9 +89,9 @@ class _Reader:
                 self.close()
                 self.draft.add_compaction(made or [summary], kept=kept, at=moment(at))
             case "token_usage_record":
-                self._used(table_at(payload, "usage"), record.get("timestamp"))
+                self._record_usage(table_at(payload, "usage"), record.get("timestamp"))
             case "event_msg":
-                self._event(payload, record.get("timestamp"))
+                self._take_event(payload, record.get("timestamp"))
             case _:
                 pass
 
@@ -101,7 +101,7 @@ class _Reader:
             self.draft.add_answer(self._answer, None, self.model, self.draft.turns[self._answer].at)
         self._answer = None
 
-    def _used(self, said: JsonObject, at: Json) -> None:
+    def _record_usage(self, said: JsonObject, at: Json) -> None:
         if self._answer is not None:
             # In the provider's form, with two inner figures moved to the top level.
             usage = read_usage(
@@ -115,7 +115,7 @@ class _Reader:
             self.draft.add_answer(self._answer, usage, self.model, moment(at))
         self._answer = None
 
-    def _event(self, payload: JsonObject, at: Json) -> None:
+    def _take_event(self, payload: JsonObject, at: Json) -> None:
         if payload.get("type") == "thread_rolled_back":
             turns = tokens_at(payload, "num_turns") or 0
             asked = self._user_message_places()
@@ -133,7 +133,7 @@ class _Reader:
         total = table_at(info, "total_token_usage")
         if not self._is_recorded and total and total != self._billed:
             self._billed = total
-            self._used(table_at(info, "last_token_usage"), at)
+            self._record_usage(table_at(info, "last_token_usage"), at)
 
     def _user_message_places(self) -> list[int]:
         """Return places of the user's messages, which older versions kept at a compaction."""

@@ -39,7 +39,7 @@ def recognises(document: Document) -> bool:
 
 def read(document: Document) -> Conversation:
     lines = document.objects
-    header, path = lines[0], _path(lines)
+    header, path = lines[0], _find_path(lines)
     draft = Draft()
     draft.unread["lines that are not JSON"] = document.broken
     draft.unread["lines of other branches"] = len(lines) - 1 - len(path)
@@ -62,11 +62,11 @@ def read(document: Document) -> Conversation:
         message = _message(line, answered)
         if message is not None:
             places[number] = draft.add(message, moment(line.get("timestamp")))
-            _note(draft, places[number], line)
+            _record_answer(draft, places[number], line)
     return draft.complete(Conversation(program="pi", format=Format.ULLAGE, id=text_at(header, "id"), model=model))
 
 
-def _path(lines: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
+def _find_path(lines: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
     """Return the lines that lead to the last one, with their numbers; all of them if lines do not name their
     parents."""
     numbers = {text_at(line, "id"): number for number, line in enumerate(lines) if number and text_at(line, "id")}
@@ -84,7 +84,7 @@ def _path(lines: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
     return path[::-1]
 
 
-def _note(draft: Draft, place: int, line: JsonObject) -> None:
+def _record_answer(draft: Draft, place: int, line: JsonObject) -> None:
     message = table_at(line, "message")
     if message.get("role") == "assistant":
         said, usage = table_at(message, "usage"), None

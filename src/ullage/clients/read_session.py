@@ -38,8 +38,8 @@ __all__ = [
     "read_plain",
     "read_text",
     "recognises_plain",
-    "rewritten_plain",
-    "rewritten_text",
+    "rewrite_plain",
+    "rewrite_text",
 ]
 
 Holder = Literal["messages", "input", "contents"]
@@ -94,7 +94,7 @@ def holder_of(body: JsonObject) -> Holder | None:
     return next((key for key in _HOLDERS if isinstance(body.get(key), list) and "role" not in body), None)
 
 
-def rewritten_plain(document: Document, natives: Sequence[Json]) -> str:
+def rewrite_plain(document: Document, natives: Sequence[Json]) -> str:
     """Return the same list or body with other messages, in the same form: one value, or one per line."""
     whole = document.whole
     if isinstance(whole, dict) and (holder := holder_of(whole)):
@@ -194,6 +194,6 @@ def _read(text: str, name: str, archived: Archived) -> list[Conversation]:
     )
 
 
-def rewritten_text(text: str, natives: Sequence[Json]) -> str:
+def rewrite_text(text: str, natives: Sequence[Json]) -> str:
     """Return a list of messages or a request's body with other messages in it."""
-    return rewritten_plain(parse(text), natives)
+    return rewrite_plain(parse(text), natives)

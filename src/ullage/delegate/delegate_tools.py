@@ -288,9 +288,9 @@ def read_scopes(meta: JsonObject) -> Scopes:
     name = table.get("name")
     is_named = isinstance(name, str) and bool(name.strip()) and len(name) <= _LONGEST
     if said is not None and (not is_named or not _is_end(table, ("name", "end"))):
-        raise _unread(TASK, f'a name of up to {_LONGEST} characters, or {{"name": NAME, "end": true}}')
+        raise _unreadable_scope(TASK, f'a name of up to {_LONGEST} characters, or {{"name": NAME, "end": true}}')
     if session is not None and not (isinstance(session, dict) and _is_end(session, ("end",))):
-        raise _unread(SESSION, '{"end": true}')
+        raise _unreadable_scope(SESSION, '{"end": true}')
     return Scopes(
         task=name if isinstance(name, str) else None,
         ends_task=table.get("end") is True,
@@ -303,7 +303,7 @@ def _is_end(table: JsonObject, known: tuple[str, ...]) -> bool:
     return isinstance(end, bool) and set(table) <= set(known)
 
 
-def _unread(key: str, wanted: str) -> InvalidArguments:
+def _unreadable_scope(key: str, wanted: str) -> InvalidArguments:
     return InvalidArguments(f"`{key}` of `_meta` cannot be read", suggestion=f"give {wanted}, or leave it out")
 
 

@@ -473,10 +473,10 @@ class Delegate:
                 if isinstance(failed, UllageError) or not isinstance(failed, Exception):
                     await order.payment.settle(course.attempts)
             finally:
-                self._tell(order.ask, course, None, said)
+                self._report_run(order.ask, course, None, said)
             raise
         outcome = course.outcome(*answered)
-        self._tell(ask, course, outcome, None)
+        self._report_run(ask, course, outcome, None)
         return outcome
 
     async def _fit_window(self, ask: Ask) -> tuple[Ask, list[str], tuple[Route, int]]:
@@ -502,7 +502,7 @@ class Delegate:
         price = self._price(candidate, _largest_usage(candidate, course.estimated))
         return sum_spend((), price).dollars is not None
 
-    def _tell(self, ask: Ask, course: Course, outcome: Outcome | None, error: str | None) -> None:
+    def _report_run(self, ask: Ask, course: Course, outcome: Outcome | None, error: str | None) -> None:
         run_record = RunRecord(
             time=self.now(),
             caller=ask.caller,

@@ -11,7 +11,7 @@ from sql.network.servers import PORTS, Stage, nothing_runs
 from sql.network.silence import between
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import Answer, Limits, Question
-from ullage.sql.network.database_pool import Held, Pool, _Opening
+from ullage.sql.network.database_pool import Pool, SeverableSession, _Opening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:engines")]
 
@@ -135,7 +135,7 @@ async def test_a_pool_that_is_closed_meanwhile_keeps_no_connection() -> None:
 
 def test_a_session_is_closed_once_and_used_no_more() -> None:
     session = Fake()
-    held = Held(session)  # pyright: ignore[reportArgumentType]
+    held = SeverableSession(session)  # pyright: ignore[reportArgumentType]
     held.sever()
     assert session.closed.is_set()
     session.closed.clear()

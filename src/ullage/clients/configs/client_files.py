@@ -515,7 +515,7 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
             # An entry added by Ullage is removed even if something was added to it since.
             edits.append(Remove(path))
         elif is_now is not None:
-            (edits.append(Put(path, was)) if _says_same(is_now, ours) else kept.append(path))
+            (edits.append(Put(path, was)) if _has_same_content(is_now, ours) else kept.append(path))
     for path in record.removed:
         was = value_at(before, path)
         if value_at(now, path) is not None and path not in record.added:
@@ -551,7 +551,7 @@ def _without_added(before: object, after: object, now: object) -> list[object] |
     return [one for one in cast("list[object]", now) if one not in added]
 
 
-def _says_same(one: object, other: object) -> bool:
+def _has_same_content(one: object, other: object) -> bool:
     return fingerprint(one, is_ordered=False) == fingerprint(other, is_ordered=False)
 
 
@@ -662,7 +662,7 @@ class UndoFolder:
                 return
             after, now = _parse(known.after, known.format), _parse(current, known.format)
             places = (*known.added, *known.removed)
-            if all(_says_same(value_at(after, path), value_at(now, path)) for path in places):
+            if all(_has_same_content(value_at(after, path), value_at(now, path)) for path in places):
                 replace_file(str(name), old, _dump(replace(known, after=current)))
 
     def hand_over(self, places: Sequence[KeyPath], record: ChangeRecord) -> None:

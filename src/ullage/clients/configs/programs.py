@@ -124,14 +124,14 @@ def tools_named_by(rules: Iterable[str], prefixes: Sequence[str], wholes: Sequen
     found = dict[str, None]()
     for rule in rules:
         name = rule.partition("(")[0].strip()
-        if any("" in _rests(name, whole) for whole in wholes):
+        if any("" in _match_beginning(name, whole) for whole in wholes):
             found["*"] = None
         for prefix in prefixes:
-            found.update(dict.fromkeys(rest for rest in _rests(name, prefix) if rest))
+            found.update(dict.fromkeys(rest for rest in _match_beginning(name, prefix) if rest))
     return tuple(found)
 
 
-def _rests(pattern: str, text: str) -> list[str]:
+def _match_beginning(pattern: str, text: str) -> list[str]:
     """Return all possible remainders of a pattern after its beginning has matched a text."""
     places = _skip_stars(pattern, {0})
     for letter in text:

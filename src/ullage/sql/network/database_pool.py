@@ -4,8 +4,8 @@ A `Pool` has as many connections as statements may run at one time, opened when 
 block in threads. At a deadline or a cancellation, the caller stops waiting for the thread, the server is told to stop,
 and the socket is closed, so the limit is kept whatever the server does.
 
-A `Session` is a driver's connection, used by one thread at a time, which may block indefinitely. `Held` lets another
-thread sever it at once, without closing a connection that is in use.
+A `Session` is a driver's connection, used by one thread at a time, which may block indefinitely. `SeverableSession`
+lets another thread sever it at once, without closing a connection that is in use.
 
 A `NetworkEngine` is an `Engine` over such a pool, for any server. It applies the limits to every statement and caches
 what does not change.
@@ -49,10 +49,10 @@ __all__ = [
     "LOCKED",
     "REACH",
     "Address",
-    "Held",
     "NetworkEngine",
     "Pool",
     "Session",
+    "SeverableSession",
     "encode_statement",
     "first_line",
     "late",
@@ -112,7 +112,7 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
-class Held:
+class SeverableSession:
     """A session that another thread can sever while it is in use."""
 
     def __init__(self, session: Session) -> None:
@@ -271,7 +271,9 @@ def written_json(text: str) -> Cell:
     if "\\ud" in text.lower():
         return text
     try:
-        value: Json = json.loads(text, parse_float=_as_written, parse_constant=_refuse, object_pairs_hook=_distinct)
+        value: Json = json.loads(
+            text, parse_float=_as_written, parse_constant=_refuse, object_pairs_hook=_make_distinct
+        )
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, dict | list) else text
@@ -287,7 +289,7 @@ def _refuse(text: str) -> None:
     raise ValueError(text)
 
 
-def _distinct(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def _make_distinct(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("one name twice")
@@ -345,7 +347,7 @@ class Pool:
         self._slots = anyio.Semaphore(size)
         # The slots limit the threads; the process's own thread limit is meant for work that ends by itself.
         self._threads = anyio.CapacityLimiter(math.inf)
-        self._idle: list[tuple[Held, float]] = []
+        self._idle: list[tuple[SeverableSession, float]] = []
         self._is_closed = False
 
     async def use(self, work: Callable[[Session], _Result], *, seconds: float, rows: int | None) -> _Result:
@@ -372,7 +374,7 @@ class Pool:
                 suggestion="ask for less: filter by an indexed column, aggregate, or look at the plan by EXPLAIN",
             ) from None
 
-    async def _begin_transaction(self, rows: int | None, deadline: float) -> Held:
+    async def _begin_transaction(self, rows: int | None, deadline: float) -> SeverableSession:
         """Return a session with a transaction begun. An idle one may have lost its connection; the next one is then
         tried."""
         while held := self._take_idle():
@@ -388,7 +390,7 @@ class Pool:
             raise
         return await self._begin(open_session, rows, deadline)
 
-    async def _begin(self, held: Held, rows: int | None, deadline: float) -> Held:
+    async def _begin(self, held: SeverableSession, rows: int | None, deadline: float) -> SeverableSession:
         seconds = _seconds_left(deadline)
         try:
             await self._run_work(held, lambda session: session.begin(seconds, rows))
@@ -397,7 +399,7 @@ class Pool:
             raise
         return held
 
-    def _take_idle(self) -> Held | None:
+    def _take_idle(self) -> SeverableSession | None:
         if self._is_closed:
             raise SourceFailed(f"`{self._shown}` is closed")
         now = anyio.current_time()
@@ -408,7 +410,7 @@ class Pool:
             held.sever()
         return None
 
-    async def _run_work(self, held: Held, work: Callable[[Session], _Result]) -> _Result:
+    async def _run_work(self, held: SeverableSession, work: Callable[[Session], _Result]) -> _Result:
         try:
             return await self._in_thread(lambda: held.run(work))
         except QueryFailed:
@@ -422,7 +424,7 @@ class Pool:
             held.sever()
             raise
 
-    async def _put_back(self, held: Held) -> None:
+    async def _put_back(self, held: SeverableSession) -> None:
         with anyio.move_on_after(_GRACE, shield=True):
             if await self._run_work(held, lambda session: session.clean()) and not self._is_closed:
                 self._idle.append((held, anyio.current_time()))
@@ -450,11 +452,11 @@ class _Opening:
         self._opener = opener
         self._seconds = seconds
         self._lock = Lock()
-        self._held: Held | None = None
+        self._held: SeverableSession | None = None
         self._is_abandoned = False
 
-    def run(self) -> Held:
-        held = Held(self._opener(self._seconds))
+    def run(self) -> SeverableSession:
+        held = SeverableSession(self._opener(self._seconds))
         with self._lock:
             self._held = held
             is_abandoned = self._is_abandoned
