@@ -36,7 +36,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.requirement("S1:call")
-def test_a_tool_answers_on_standard_output_and_its_cost_stands_beside(
+def test_a_tool_answers_on_standard_output_and_its_cost_on_standard_error(
     servers: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert main(["call", "notes__echo", '{"text": "hello"}', "--client", "old"]) == 0
@@ -87,7 +87,7 @@ def test_what_is_refused_is_one_shape_for_programs_and_sentences_for_people(
     assert captured.err.startswith("error: ")
 
 
-def test_an_unknown_tool_is_told_the_nearest(servers: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_error_for_an_unknown_tool_has_the_nearest_name(servers: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["call", "notes__ecko"]) == 1
     assert capsys.readouterr().err == snapshot("""\
 error: no tool is called `notes__ecko`

@@ -139,7 +139,7 @@ def test_a_session_of_ullages_own_may_go_elsewhere(folder: Path, capsys: pytest.
     assert path.read_bytes() == before
 
 
-def test_a_torn_session_is_mended_first(folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_damaged_session_is_repaired_first(folder: Path, capsys: pytest.CaptureFixture[str]):
     path = own(folder / "own.jsonl")
     path.write_bytes(path.read_bytes()[:-40])
     assert compacted(capsys, "own.jsonl")["compacted"] is True
@@ -185,7 +185,7 @@ def test_a_list_or_a_body_is_written_as_it_was_with_fewer_words(
     assert left[0] == messages[0]
 
 
-def test_a_person_is_told_where_the_rest_is(full: Path, folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_person_sees_where_the_rest_is(full: Path, folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["compact", "full.jsonl", *SMALL, "-o", "less.jsonl"]) == 0
     said = capsys.readouterr().err
     assert re.fullmatch(r"less.jsonl: \d+ messages; what was removed is in its archive, generation 1\n", said)
@@ -207,7 +207,7 @@ def test_why_less_did_not_do_is_said_and_so_is_what_failed(folder: Path, capsys:
     assert "more than the window holds" in " ".join(capsys.readouterr().out.split())
 
 
-def test_how_much_stays_can_be_said(full: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_amount_to_keep_can_be_set(full: Path, capsys: pytest.CaptureFixture[str]):
     much, little = (
         compacted(capsys, "full.jsonl", "--dry-run", "--keep", keep, "--target", target)["after"]["used"]
         for keep, target in (("0.4", "0.6"), ("0.1", "0.2"))

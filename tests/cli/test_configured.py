@@ -62,7 +62,7 @@ def test_a_file_that_is_not_there_is_a_slip(work: Path, capsys: pytest.CaptureFi
     assert "`nowhere.json` does not exist" in capsys.readouterr().err
 
 
-def test_a_client_nobody_configured_is_mentioned(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_unconfigured_client_is_mentioned(work: Path, capsys: pytest.CaptureFixture[str]):
     write_toml(work / "ullage.toml", "[clients.codex]\n")
     for name, is_mentioned in (("codex", False), ("kodex", True)):
         assert main(["tools", "--client", name]) == 0

@@ -93,7 +93,7 @@ def test_what_is_used_is_the_last_report_and_what_came_since(folder: Path, capsy
     assert 5_005 < used < 5_600
 
 
-def test_what_no_file_holds_is_told_from_the_smallest_report(folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_unseen_part_is_derived_from_the_smallest_report(folder: Path, capsys: pytest.CaptureFixture[str]):
     session(folder / "s.jsonl", asked("Hi."), answered(1, prompt=5_000), asked("And?"), answered(2, prompt=5_020))
     lines = said(capsys, "s.jsonl")
     assert "The system prompt and the tools are not in this file; the reported usage implies" in lines
@@ -252,7 +252,7 @@ def test_the_waterline_is_drawn_to_scale_and_marked():
     st.lists(st.integers(0, 400), max_size=5),
     st.integers(1_000, 2_000_000),
 )
-def test_a_waterline_fits_whatever_is_in_it(levels: list[int], marks: list[int], window: int):
+def test_a_waterline_fits_any_levels(levels: list[int], marks: list[int], window: int):
     lines = chart(levels, marks, window=window, threshold=int(0.65 * window))
     assert all(len(line) <= 80 for line in lines)
     assert len(lines) == (10 if levels else 0)
@@ -284,7 +284,7 @@ def test_what_is_carried_is_what_stood_before_each_call(one: Conversation):
 
 
 @given(talks())
-def test_a_level_that_nobody_reported_is_what_stood_there(one: Conversation):
+def test_an_unreported_level_is_the_count_of_the_window(one: Conversation):
     found = weigh(Found("x", one), DEFAULTS)
     for level in found.levels:
         own = [found.turns[place].weight.tokens for place in one.turns_in_window(level.call.place)]
@@ -355,7 +355,7 @@ def piece(place: int, asked: str, *, standing: bool = True) -> Piece:
     return Piece(place=place, tokens=100 + place, standing=standing, asked=asked, **about)  # type: ignore[arg-type]
 
 
-def test_only_what_stands_in_the_window_is_there_twice():
+def test_only_calls_in_the_window_count_as_repeated():
     found = [piece(1, "a"), piece(2, "b"), piece(3, "a", standing=False), piece(4, "a"), piece(5, "a")]
     ((last, times, tokens),) = find_repeated_calls(found)
     assert (last.place, times, tokens) == (5, 3, 205)

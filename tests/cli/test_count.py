@@ -119,7 +119,7 @@ def test_standard_input_is_counted(folder: Path):
 
 
 @pytest.mark.requirement("S3:offline")
-def test_a_plain_rule_may_stand_in_a_models_place(folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_character_rule_can_be_named_instead_of_a_model(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "character_count_div_4", "--json"]) == 0
     (counted,) = json.loads(capsys.readouterr().out)["lines"][0]["counts"]
     assert (counted["token_count"], counted["method"]) == (4, "estimated")
@@ -185,7 +185,9 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.requirement("S3:offline")
-def test_models_that_do_not_fit_side_by_side_stand_below_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_models_that_do_not_fit_side_by_side_are_printed_below_each_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     words = ["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]
     for wide, tables in ((80, 1), (50, 2)):
         monkeypatch.setenv("COLUMNS", str(wide))
@@ -218,7 +220,7 @@ def test_json_is_json_in_every_encoding(folder: Path):
         ),
     ],
 )
-def test_closed_and_full_streams_and_misspelt_options_are_told_in_words(folder: Path, how: str, said: str):
+def test_closed_and_full_streams_and_misspelt_options_are_reported_in_words(folder: Path, how: str, said: str):
     run = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m ullage {how}"], capture_output=True, text=True, check=False
     )

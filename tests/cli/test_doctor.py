@@ -107,7 +107,7 @@ def test_a_server_that_fails_at_starting_is_shown_with_all_it_said(work: Path, c
     assert shown in capsys.readouterr().out
 
 
-def test_settings_that_cannot_be_used_are_told_with_their_lines(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_unusable_settings_are_reported_with_their_lines(work: Path, capsys: pytest.CaptureFixture[str]):
     write_toml(work / "ullage.toml", '[gateway]\nmodel = "gpt-44"\n', notes={**scripted(tool("echo")), "comand": "x"})
     assert main(["doctor"]) == 1
     assert steady(capsys.readouterr().out, work) == snapshot("""\
@@ -152,7 +152,7 @@ Every server is disabled.
 """)
 
 
-def test_what_is_odd_but_harms_nobody_is_noted(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_harmless_oddities_are_noted(work: Path, capsys: pytest.CaptureFixture[str]):
     write_json(work / "mcp.json", loud=unruly("babbles"))
     assert main(["doctor", "--include", "mcp.json"]) == 0
     assert "  note  " in capsys.readouterr().out
@@ -202,7 +202,7 @@ def test_every_database_is_said_to_be_well_or_what_is_wrong(work: Path, capsys: 
     ]
 
 
-def test_a_note_on_a_role_stands_under_its_database():
+def test_a_note_on_a_role_is_printed_below_its_database():
     settings = DatabaseSettings(name="shop", url="postgresql://me:hunter2@host/shop")
     lines = database_lines(DatabaseCheck(settings=settings, warnings=("its role can write",)))
     assert lines == ["shop  ok: PostgreSQL database", "  note  its role can write"]

@@ -40,7 +40,7 @@ def test_where_there_is_nothing_to_forget_that_is_said(work: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out) == {"forgotten": 0, "shapes_forgotten": 0}
 
 
-def test_whoever_forgets_searches_for_nothing(store: StoredUses, work: Path, capsys: pytest.CaptureFixture[str]):
+def test_forget_refuses_a_query(store: StoredUses, work: Path, capsys: pytest.CaptureFixture[str]):
     store.add(user_name(), {"merg"}, TOOL, NOW)
     assert forget(work, "merge") == 2
     assert "--forget searches for nothing" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def test_what_went_wrong_is_said_without_what_it_was_wrapped_in(
 
 
 @pytest.mark.requirement("U:errors")
-def test_what_nobody_foresaw_is_not_hidden():
+def test_an_unforeseen_error_is_not_hidden():
     with pytest.raises(ExceptionGroup):
         _run_verb(raising(ExceptionGroup("outer", [ValueError("x")])), argparse.Namespace())
 
@@ -77,7 +77,7 @@ def test_numpy_is_told_to_start_no_threads_and_nothing_that_is_started_from_here
     assert done.stdout.split() == [here, str(said)]
 
 
-def test_options_may_stand_anywhere(capsys: pytest.CaptureFixture[str]):
+def test_options_are_accepted_anywhere(capsys: pytest.CaptureFixture[str]):
     for words in (["--json", "models", "gpt-4"], ["models", "--json", "gpt-4"], ["models", "gpt-4", "--json"]):
         assert main(words) == 0
         assert json.loads(capsys.readouterr().out)["asked"] == "gpt-4"

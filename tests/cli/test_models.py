@@ -32,7 +32,7 @@ def test_json_has_the_card_and_its_price(capsys: pytest.CaptureFixture[str]):
     assert card["sources"]["window"]["name"]
 
 
-def test_a_price_nobody_knows_is_null(capsys: pytest.CaptureFixture[str]):
+def test_an_unknown_price_is_null(capsys: pytest.CaptureFixture[str]):
     assert main(["models", "allam-2-7b", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["price"] is None
 

@@ -60,7 +60,7 @@ def test_a_reader_that_is_gone_before_the_first_line_is_no_error_either():
     assert run.stderr == ""
 
 
-def test_an_unknown_verb_and_no_verb_are_told_how(capsys: pytest.CaptureFixture[str]):
+def test_an_unknown_or_missing_verb_gets_a_hint(capsys: pytest.CaptureFixture[str]):
     assert main([]) == 2
     assert "Count the tokens of files" in capsys.readouterr().err
     with pytest.raises(SystemExit) as caught:

@@ -96,7 +96,7 @@ def test_lint_names_file_and_line_of_each_dead_rule(work: Path, capsys: pytest.C
     }
 
 
-def test_lint_of_nothing_says_so(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_lint_without_a_policy_is_reported(work: Path, capsys: pytest.CaptureFixture[str]):
     no_policy(work)
     assert main(["route", "lint"]) == 0
     assert "no policy is configured" in capsys.readouterr().err
@@ -106,7 +106,7 @@ def test_lint_of_nothing_says_so(work: Path, capsys: pytest.CaptureFixture[str])
     assert "no mistakes" in capsys.readouterr().err
 
 
-def test_lint_warns_of_a_provider_that_nobody_configured(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_lint_warns_of_an_unconfigured_provider(work: Path, capsys: pytest.CaptureFixture[str]):
     models = {"models": {"a": {"provider": "nobody", "model": "gpt-6-luna"}}}
     for name, said in (("models", models), ("policies", {})):
         (work / "conf" / f"{name}.json").write_text(json.dumps(said), encoding="utf-8")
@@ -131,7 +131,7 @@ def test_without_key_or_policy_the_decision_of_the_built_in_one_is_shown(
     assert err.endswith("no model was called\n")
 
 
-def test_a_table_without_the_policys_model_is_told_both_names(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_error_for_a_table_without_the_policys_model_has_both_names(work: Path, capsys: pytest.CaptureFixture[str]):
     (work / "t").write_text("case,prompt,model,score\n1,What is this thing?,unheard-of,1\n", encoding="utf-8")
     assert main(["route", "eval", "t"]) == 1
     said = capsys.readouterr().err.splitlines()

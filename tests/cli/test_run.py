@@ -64,7 +64,7 @@ def test_the_answer_is_all_of_standard_output_and_one_line_says_cost_and_reason(
     assert provider.asked[0][2]["temperature"] == 0.6
 
 
-def test_a_prompt_may_come_from_standard_input_and_wishes_from_flags(
+def test_a_prompt_comes_from_standard_input_and_options_from_flags(
     provider: Loopback, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sys, "stdin", io.StringIO("Say hello.\n"))
@@ -155,7 +155,7 @@ def test_a_failure_names_every_attempt_and_the_variables_to_set(
     assert provider.asked == []
 
 
-def test_a_call_of_the_tool_says_its_failure_in_words_alone(provider: Loopback, capsys: pytest.CaptureFixture[str]):
+def test_a_failed_tool_call_returns_only_text(provider: Loopback, capsys: pytest.CaptureFixture[str]):
     provider.refusing = {"gpt-4o-mini": 400}
     assert main(["call", "delegate.run", '{"prompt": "What is this?"}']) == 1
     err = capsys.readouterr().err

@@ -283,7 +283,7 @@ async def test_over_http_the_path_names_the_client_and_a_person_is_asked(gateway
     assert len(person.asked) == 2
 
 
-def test_over_http_nobody_comes_in_without_a_token_or_by_an_unknown_name(gateway_url: tuple[str, Path]):
+def test_over_http_a_token_and_a_known_host_name_are_required(gateway_url: tuple[str, Path]):
     url, folder = gateway_url
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     accept = {"Accept": "application/json, text/event-stream"}
@@ -296,7 +296,7 @@ def test_over_http_nobody_comes_in_without_a_token_or_by_an_unknown_name(gateway
 
 
 @pytest.mark.requirement("S1:aggregate")
-def test_a_server_over_http_stands_behind_it_as_well(
+def test_a_server_over_http_is_behind_ullage_too(
     gateway_url: tuple[str, Path], work: Path, capsys: pytest.CaptureFixture[str]
 ):
     entry = {"type": "http", "url": gateway_url[0], "headers": {"Authorization": f"Bearer {ADAS}"}}
@@ -352,7 +352,7 @@ def test_whoever_serves_a_database_is_told_what_to_ask(work: Path):
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_over_http_whoever_tells_it_to_end_twice_is_obeyed_once_and_quietly(work: Path, told: signal.Signals):
+def test_over_http_a_second_signal_to_end_is_ignored_quietly(work: Path, told: signal.Signals):
     with subprocess.Popen([*ULLAGE, "--http", "0"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         url = process.stderr.readline().split("serves MCP at ")[1].split(". ")[0]
@@ -393,9 +393,7 @@ def test_beyond_this_machine_it_is_not_served_without_a_token(work: Path, capsys
     assert "is not an address to listen on" in capsys.readouterr().err
 
 
-def test_settings_that_cannot_be_used_are_told_before_anything_is_served(
-    work: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_unusable_settings_are_reported_before_anything_is_served(work: Path, capsys: pytest.CaptureFixture[str]):
     write_toml(work / "ullage.toml", '[gateway]\nmood = "auto"\n[serverz.x]\n')
     assert main(["serve"]) == 2
     captured = capsys.readouterr()

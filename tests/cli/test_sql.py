@@ -59,14 +59,14 @@ def test_what_a_terminal_would_obey_is_not_printed(work: Path, capsys: pytest.Ca
 
 @pytest.mark.requirement("S0:sql:read-only")
 @pytest.mark.parametrize("sql", ["DELETE FROM reviews", "SELECT 1; DELETE FROM reviews", "PRAGMA writable_schema = 1"])
-def test_a_person_is_held_by_the_same_locks(work: Path, capsys: pytest.CaptureFixture[str], sql: str):
+def test_the_same_locks_apply_to_a_person(work: Path, capsys: pytest.CaptureFixture[str], sql: str):
     assert main(["sql", "sample", sql, "--json"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert json.loads(captured.err)["error_code"] == "SQL_REFUSED"
 
 
-def test_a_misspelt_table_is_told_the_nearest(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_error_for_a_misspelt_table_has_the_nearest_name(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["sql", "sample", "SELECT * FROM product"]) == 2
     assert "options: products" in capsys.readouterr().err
 
@@ -149,7 +149,7 @@ def test_without_databases_there_is_a_word_on_how_to_get_one(work: Path, capsys:
 
 
 @pytest.mark.requirement("U:errors")
-def test_a_database_that_nobody_named_is_refused(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_unknown_database_is_refused(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["sql", "nosuch", "SELECT 1"]) == 2
     assert "no database is called `nosuch`" in capsys.readouterr().err
     _configure(work)
@@ -165,7 +165,7 @@ def test_a_database_that_cannot_be_reached_is_said_without_its_password(work: Pa
     assert "geheim" not in captured.err
 
 
-def test_fewer_rows_than_one_are_none(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_fewer_than_one_row_returns_none(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["sql", "sample", "SELECT 1", "--max-rows", "0"]) == 2
     assert "--max-rows 1 or more" in capsys.readouterr().err
 

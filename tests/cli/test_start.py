@@ -43,7 +43,7 @@ def test_a_server_starts_without_what_only_some_requests_need():
 
 
 @pytest.mark.parametrize("words", ["'--version'", "'--help'", "", "'tolls'"])
-def test_what_asks_for_no_verb_loads_none(words: str):
+def test_a_command_line_without_a_verb_imports_none(words: str):
     code = (
         "import contextlib, io, sys; from ullage.cli import main\n"
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): "

@@ -303,7 +303,7 @@ class Terminal:
         return True
 
 
-def test_nobody_else_can_mark_a_sequence_as_ours():
+def test_a_foreign_sequence_cannot_pass_as_ours():
     terminal = Terminal()
     stream = TerminalStream(terminal)  # type: ignore[arg-type]
     ours = own_sequence("\x1b[1m", stream)  # type: ignore[arg-type]

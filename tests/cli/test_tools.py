@@ -89,7 +89,7 @@ read_result      105  read  Read more of a cut result: from offset, by grep (reg
     )
 
 
-def test_a_server_without_tools_says_so(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_server_without_tools_is_reported(work: Path, capsys: pytest.CaptureFixture[str]):
     write_toml(work / "ullage.toml", mute={**scripted(ECHO), "deny": ["*"]})
     assert main(["tools", "mute"]) == 0
     assert capsys.readouterr().out == "mute  1 denied\n"
@@ -103,7 +103,7 @@ def test_a_small_catalogue_is_listed_directly(work: Path, capsys: pytest.Capture
 
 
 @pytest.mark.requirement("U:errors")
-def test_an_unknown_server_is_told_the_known_ones(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_error_for_an_unknown_server_lists_the_known_ones(work: Path, capsys: pytest.CaptureFixture[str]):
     mixed(work)
     assert main(["tools", "nots", "--json"]) == 2
     captured = capsys.readouterr()
@@ -178,7 +178,7 @@ def test_what_runs_only_as_a_task_is_not_counted_and_said_to_be_so(work: Path, c
     )
 
 
-def test_nobody_waits_for_less_than_no_time(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_wait_is_never_negative(work: Path, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["tools", "--wait", "-1"])
     assert "--wait cannot be `-1`\n  it takes seconds, 0 or more" in capsys.readouterr().err
@@ -198,7 +198,7 @@ ullage (own)      2     176
     assert capsys.readouterr().out == "hello\n"
 
 
-def test_a_database_alone_hides_nothing_and_is_compared_with_nothing(work: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_single_database_has_no_hidden_tools_and_no_comparison(work: Path, capsys: pytest.CaptureFixture[str]):
     write_toml(work / "ullage.toml", '[sources.shop]\ndatabase = "sample"\n')
     assert main(["tools"]) == 0
     out = capsys.readouterr().out

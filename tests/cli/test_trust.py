@@ -167,7 +167,7 @@ def test_a_pending_file_with_errors_stops_nothing(work: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("name", ["ullage.toml", ".mcp.json"])
-def test_a_pipe_in_place_of_a_file_holds_nobody_up(work: Path, name: str, capsys: pytest.CaptureFixture[str]):
+def test_a_pipe_in_place_of_a_file_does_not_block(work: Path, name: str, capsys: pytest.CaptureFixture[str]):
     os.mkfifo(work / name)
     config = examine(Flags(include=(Path(".mcp.json"),) if name != "ullage.toml" else ()), os.environ, work)
     assert any("not a regular file" in issue.message for issue in config.issues)
@@ -514,7 +514,7 @@ def test_an_empty_pending_file_lifts_no_restriction_of_the_files_above(work: Pat
     assert server.rules.access("drop") == "deny"
 
 
-def test_a_projects_client_file_does_the_same_wherever_it_is_used(work: Path):
+def test_a_projects_client_file_has_the_same_effect_in_every_command(work: Path):
     (work / ".git").mkdir()
     hidden = {str(work / "sub"): {"mcpServers": {"evil": {"command": "evil"}}}}
     file = write(work / ".mcp.json", json.dumps({"projects": hidden, "mcpServers": {"ok": {"command": "ok"}}}))

@@ -114,7 +114,7 @@ def test_lines_are_aligned_and_no_wider_than_a_page_and_no_figure_is_parted_from
         (Named.EXACTLY, "    score    0.50  the query is its name, to the letter"),
     ],
 )
-def test_how_it_was_named_is_said(named: Named, said: str):
+def test_the_name_used_is_reported(named: Named, said: str):
     assert why_lines(_found(Why(words=0.5, reasons=(_reason("issu", 0.5),)), named), 100)[0] == said
 
 

@@ -98,7 +98,7 @@ def test_what_agents_of_its_own_did_is_left_out_unless_the_file_is_theirs():
     assert len(read(theirs, answered("8", "9", text("I looked."), isSidechain=True)).turns) == 2
 
 
-def test_at_a_compaction_the_summary_and_what_stayed_stand_for_the_rest():
+def test_at_a_compaction_the_summary_and_the_kept_messages_replace_the_rest():
     kept = {"uuids": ["4"], "allUuids": ["4"]}
     told = {"trigger": "auto", "preTokens": 150_000, "postTokens": 9_000, "preservedMessages": kept}
     mark = line("5", None, "system", subtype="compact_boundary", logicalParentUuid="4", compactMetadata=told)
@@ -119,7 +119,7 @@ def test_at_a_compaction_the_summary_and_what_stayed_stand_for_the_rest():
     assert len(found.calls) == 3
 
 
-def test_a_segment_that_stayed_is_told_by_its_ends():
+def test_a_preserved_segment_is_identified_by_its_ends():
     told = {"preservedSegment": {"headUuid": "2", "tailUuid": "4"}}
     mark = line("5", None, "system", subtype="compact_boundary", logicalParentUuid="4", compactMetadata=told)
     found = read(
@@ -153,7 +153,7 @@ def test_newer_files_hold_the_system_prompt_and_the_tools():
     assert read(asked("1", None)).tools is None
 
 
-def test_an_answer_that_the_program_made_up_is_no_call():
+def test_an_answer_that_the_program_invented_is_not_a_call():
     made_up = answered("2", "1", text("No response requested."))
     made_up["message"]["model"] = "<synthetic>"
     error = answered("3", "2", text("API Error: 529"), answer="m2", isApiErrorMessage=True)

@@ -44,7 +44,7 @@ def read(*records: Object | str) -> Conversation:
 CALLED = {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "read_file", "args": {"path": "a"}}}]}
 
 
-def test_a_message_written_again_takes_the_place_of_the_first_and_a_result_is_told_once():
+def test_a_rewritten_message_replaces_the_first_and_a_result_occurs_once():
     found = read(
         record("m1", "user", [{"text": "Read it."}]),
         answer("m2", ""),
@@ -84,7 +84,7 @@ def test_a_session_taken_up_again_is_no_compaction():
     assert len(found.calls) == 2
 
 
-def test_a_compression_says_something_in_the_place_of_what_is_gone():
+def test_a_compression_leaves_a_summary_in_place_of_dropped_messages():
     found = read(
         record("m1", "user", "Begin."),
         answer("m2", "Much."),

@@ -64,7 +64,7 @@ def test_an_export_becomes_neutral_messages_with_results_of_their_own():
     assert found.calls[0].usage == Usage(input=100, output=7, cache_read=90, cache_write=7, reasoning=2)
 
 
-def test_several_answers_in_one_message_are_told_apart():
+def test_several_answers_in_one_message_are_distinguished():
     found = exported(
         message("m1", "user", text("Read it.")),
         message("m2", "assistant", START, tool("c1"), step(3), START, text("Done."), step(9)),
@@ -101,7 +101,7 @@ def test_failed_and_cleared_results_and_images_are_shown_as_the_model_sees_them(
     assert results[3].parts[1] == Media(kind="image", media_type="image/png", data="aGk=")
 
 
-def test_a_summary_stands_for_what_came_before_and_a_tail_stays():
+def test_a_summary_replaces_earlier_messages_and_the_tail_stays():
     mark = {"type": "compaction", "auto": True, "tail_start_id": "m3"}
     found = exported(
         message("m1", "user", text("Begin.")),

@@ -61,7 +61,7 @@ def test_messages_become_neutral_ones():
     assert [one.place for one in found.calls] == [1, 3]
 
 
-def test_at_a_compaction_the_summary_stands_before_what_stayed():
+def test_at_a_compaction_the_summary_precedes_the_kept_messages():
     found = read(
         said("user", text("Begin.")),
         answered(text("Much.")),

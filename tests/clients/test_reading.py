@@ -70,7 +70,7 @@ def test_whatever_the_lines_hold_reading_ends_in_a_conversation_or_in_the_one_er
 
 
 @pytest.mark.parametrize("program", get_args(Program))
-def test_each_program_is_told_by_what_it_writes(program: str):
+def test_each_program_is_recognised_by_its_files(program: str):
     (found,) = read_text(lines(*SAMPLES[program]), "x")
     assert found.program == program
     assert found.turns
@@ -101,7 +101,7 @@ def test_whatever_stands_in_one_place_the_rest_is_read(program: str, place: int,
         assert set(one.turns_in_window()) <= set(range(len(one.turns)))
 
 
-def test_what_stood_before_a_turn_is_told_by_the_compaction_before_it():
+def test_the_window_before_a_turn_follows_from_the_last_compaction():
     turns = tuple(Turn(number) for number in range(8))
     marks = (Compaction(place=4, left=(3, 2)), Compaction(place=7, left=(5, 6)))
     found = Conversation(program="messages", format=Format.ULLAGE, turns=turns, compactions=marks)
@@ -112,7 +112,7 @@ def test_what_stood_before_a_turn_is_told_by_the_compaction_before_it():
 
 
 @pytest.mark.parametrize("value", [None, True, "yesterday", 10**30, float("inf"), [], ""])
-def test_what_is_no_time_is_none(value: object):
+def test_an_invalid_time_is_none(value: object):
     assert moment(value) is None  # type: ignore[arg-type]
 
 

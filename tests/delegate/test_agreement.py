@@ -164,7 +164,7 @@ def test_answers_that_differ_in_a_number_a_name_or_a_negation_disagree(one: str,
     assert groups([one, other]) == [[0], [1]]
 
 
-def test_one_answer_agrees_with_nobody():
+def test_a_single_answer_has_no_agreement():
     assert agreement([]) is None
     assert agreement(["Paris"]) is None
 

@@ -105,7 +105,7 @@ async def test_an_answer_that_does_not_begin_is_given_up():
 
 
 @pytest.mark.requirement("S4:stream")
-async def test_headers_alone_are_no_beginning():
+async def test_headers_alone_do_not_count_as_a_first_byte():
     assert (await failure(Scripted([ANSWERS["chat"]], late=5), first_byte=0.05)).kind == "first_byte"
     async with Scripted([ANSWERS["chat"]], late=1.2).client() as client:
         answer = await attempt(client, provider("chat", first_byte=20, idle=1), ASKED, lambda _: None)
@@ -134,7 +134,7 @@ async def test_an_answer_that_is_no_stream_is_malformed():
         (httpx2.UnsupportedProtocol("no"), "malformed"),
     ],
 )
-async def test_a_provider_that_cannot_be_reached_says_so_without_its_address(error: Exception, kind: FailureKind):
+async def test_an_unreachable_provider_is_reported_without_its_address(error: Exception, kind: FailureKind):
     failed = await failure(Scripted([error]))
     assert failed.kind == kind
     assert "provider.test" not in failed.message
@@ -246,7 +246,7 @@ def quota(*names: str) -> object:
         (429, {"error": {"message": "Limit 3 requests per min", "code": "rate_limit_exceeded"}}, "rate_limited"),
     ],
 )  # fmt: skip
-async def test_what_is_used_up_for_long_is_told_from_what_comes_back_in_a_moment(
+async def test_an_exhausted_account_is_distinguished_from_a_short_rate_limit(
     status: int, body: object, kind: FailureKind
 ):
     assert (await failure(Scripted([httpx2.Response(status, json=body)]))).kind == kind
@@ -302,7 +302,7 @@ async def test_what_a_provider_quotes_of_the_request_is_not_handed_on():
 @given(
     prompt=st.text("ab ", min_size=20, max_size=40), before=st.text("xy", max_size=30), after=st.text("xy", max_size=30)
 )
-def test_no_quotation_is_left_wherever_it_stands(prompt: str, before: str, after: str):
+def test_no_quotation_is_left_at_any_position(prompt: str, before: str, after: str):
     plain = " ".join(prompt.split())
     told = remove_quotations(
         f"{before}{plain}{after}", [Message(role="tool", parts=(ToolResult(parts=(Text(prompt),)),))], ()

@@ -52,7 +52,7 @@ def test_a_day_and_a_month_begin_at_midnight_in_utc():
     assert since("task", eastern) is None
 
 
-def test_a_threshold_is_told_once_and_only_the_highest():
+def test_only_the_highest_threshold_is_reported_and_only_once():
     set_to = ceilings(day=Ceiling(tokens=100, dollars=Decimal(1)), call=Ceiling(tokens=5))
     told = list(alerts(set_to, {"day": spend(40)}, {"day": spend(85)}))
     assert [(one.scope, one.part) for one in told] == [("day", Decimal("0.8"))]
@@ -85,7 +85,7 @@ async def test_what_is_set_aside_counts_until_it_is_settled(database: Database):
 
 @pytest.mark.anyio
 @pytest.mark.requirement("S4:budgets")
-async def test_what_a_process_that_died_set_aside_stays_spent(tmp_path: Path):
+async def test_the_reservation_of_a_dead_process_stays_spent(tmp_path: Path):
     first = Database.open(tmp_path / "store.db")
     await purse(first, day=Ceiling(tokens=100)).reserve(spend(80), ANONYMOUS, None)
     first.close()
@@ -133,7 +133,7 @@ async def test_yesterday_is_not_today_and_last_month_not_this(database: Database
 
 
 @pytest.mark.anyio
-async def test_the_user_is_told_when_a_part_of_a_budget_is_really_spent(database: Database):
+async def test_the_user_is_alerted_when_a_part_of_a_budget_is_actually_spent(database: Database):
     told = list[Alert]()
     one = purse(database, told, day=Ceiling(dollars=Decimal(1)))
     await one.settle(await one.reserve(spend(1, "0.9"), ANONYMOUS, None), spend(1, "0.1"))
@@ -205,7 +205,7 @@ def test_processes_that_race_for_one_budget_spend_it_and_no_more(tmp_path: Path)
 
 @pytest.mark.anyio
 @pytest.mark.requirement("S4:budgets")
-async def test_each_threshold_is_told_once_over_sessions_principals_and_restarts(tmp_path: Path):
+async def test_each_threshold_is_reported_once_across_sessions_principals_and_restarts(tmp_path: Path):
     told = list[Alert]()
 
     async def heard(*spends: tuple[str, list[int]]) -> list[str]:

@@ -31,7 +31,7 @@ def judged(cases: list[Case], choose: object = by_prompt) -> Evaluation:
 
 
 @pytest.mark.requirement("S4:route")
-def test_a_policy_stands_beside_the_best_single_chance_and_an_oracle():
+def test_a_policy_is_compared_with_the_best_single_model_chance_and_an_oracle():
     found = judged(MIXED)
     assert (found.policy.score, found.policy.cost) == (1.0, pytest.approx(0.325))
     assert (found.best.name, found.best.score) == ("small", 0.75)
@@ -46,12 +46,12 @@ def test_one_model_that_is_best_and_cheapest_is_said_to_be():
     assert found.verdict == "`small` is the best and the cheapest: routing gains nothing here, and an oracle 0.000"
 
 
-def test_a_policy_that_is_worse_and_no_cheaper_is_told_so():
+def test_a_policy_that_is_worse_and_not_cheaper_is_reported():
     found = judged([case("x", small=(1, 0.1), large=(0.5, 1.0), tiny=(0.6, 0.01))], lambda _: ["large"])
     assert found.verdict == "`small` alone is better and costs no more than this policy"
 
 
-def test_a_policy_that_is_better_than_any_one_model_is_told_by_how_much():
+def test_a_policy_better_than_every_single_model_has_its_gain_reported():
     assert judged(MIXED).verdict == "0.250 above `small` alone, 225% dearer"
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.requirement("S4:route")
         ("Necesito una función que no falle cuando la lista está vacía", "es"),
     ],
 )
-def test_three_languages_are_told_apart(text: str, language: str):
+def test_three_languages_are_distinguished(text: str, language: str):
     assert detect_language(text) == language
 
 
@@ -43,7 +43,7 @@ def test_only_the_beginning_is_looked_at():
 
 
 @pytest.mark.requirement("S4:route")
-def test_plain_sentences_in_eight_languages_are_told_and_none_wrongly():
+def test_plain_sentences_in_eight_languages_are_detected_and_none_wrongly():
     told = [(language, detect_language(one)) for language, sentences in SENTENCES.items() for one in sentences]
     assert len(told) == 24
     assert sum(found == language for language, found in told) >= 22

@@ -309,7 +309,7 @@ def test_fallbacks_in_circles_and_on_the_same_model_are_named(fallbacks: dict[st
         ({"model": "gpt-4.1", "temperature": 0.5}, []),
     ],
 )
-def test_each_model_is_held_to_what_the_table_says_of_it(entry: dict[str, object], found: list[str]):
+def test_each_model_is_limited_by_its_card(entry: dict[str, object], found: list[str]):
     made = ModelEntry(**{"id": "m", "provider": "openai", **entry})  # pyright: ignore[reportArgumentType]
     messages = [one for said in warned(Policy(models={"m": made})).values() for one in said]
     assert [one for one in messages if "retired" not in one] == found

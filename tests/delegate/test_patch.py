@@ -29,7 +29,7 @@ def test_a_patch_changes_what_it_says():
     assert result(patch("@@ -2,2 +2,2 @@\n two\n-three\n+THREE\n")) == {"a.txt": FILE.replace("three", "THREE")}
 
 
-def test_hunks_that_slipped_are_found_where_their_lines_stand():
+def test_shifted_hunks_are_found_by_their_lines():
     body = "@@ -1,2 +1,3 @@\n four\n+four and a half\n five\n"
     assert result(patch(body)) == {"a.txt": FILE.replace("four\n", "four\nfour and a half\n")}
     two = "@@ -1,1 +1,2 @@\n one\n+one and a half\n@@ -4,1 +5,1 @@\n-four\n+4\n"
@@ -208,7 +208,7 @@ def test_patches_are_read_in_every_way_that_they_are_written(way: str, tmp_path:
     assert there == expected
 
 
-def test_a_patch_that_changes_nothing_is_none():
+def test_a_patch_that_changes_nothing_is_rejected():
     with pytest.raises(PatchFailed, match="changes nothing"):
         patch_of({"a.txt": FILE}, read_patch(patch("@@ -1,1 +1,1 @@\n-one\n+one\n")))
 

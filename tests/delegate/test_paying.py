@@ -22,7 +22,7 @@ ASK = Ask(messages=(Message(role="user", parts=(Text("Please write the word hell
 
 
 @pytest.mark.requirement("S4:budgets")
-async def test_what_came_to_nothing_is_paid_before_another_attempt_is_made():
+async def test_a_failed_attempt_is_settled_before_the_next_one():
     both, purse = Both(Scripted([ANSWERS["chat"]], cut_after=2)), FakePurse()
     async with both.client() as client:
         asking = delegate(client, purse)
@@ -58,7 +58,7 @@ async def test_what_took_nothing_needs_no_new_estimate():
 
 
 @pytest.mark.requirement("S4:budgets")
-async def test_an_estimate_stands_where_a_fault_of_ours_hides_what_was_spent():
+async def test_an_estimate_is_charged_if_an_internal_error_hides_the_usage():
     both, purse = Both(Scripted([ANSWERS["chat"]])), FakePurse()
 
     def hear(_: Event) -> None:
@@ -80,7 +80,7 @@ async def test_an_answer_is_not_lost_where_its_price_cannot_be_written_down():
 
 
 @pytest.mark.requirement("S4:budgets")
-async def test_a_fallback_that_nobody_prices_is_not_asked_under_a_ceiling_of_money(tmp_path: Path):
+async def test_a_fallback_without_a_price_is_skipped_under_a_money_limit(tmp_path: Path):
     both = Both(Scripted([httpx2.Response(503)]))
     database = Database.open(tmp_path / "store.db")
     purse = StoredPurse(database=database, ceilings=lambda: Ceilings(by_scope={"day": Ceiling(dollars=Decimal(9))}))

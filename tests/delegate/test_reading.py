@@ -79,7 +79,7 @@ def test_what_cannot_be_read_is_a_fault_that_names_its_key(models: JsonObject, p
     assert any(fault.message.startswith(said) for fault in read_policy(models, policies)[1])
 
 
-def test_all_faults_are_told_together_with_their_places_and_the_rest_is_read():
+def test_all_faults_are_reported_with_their_places_and_the_rest_is_read():
     policy, faults = read_policy(
         {"aliases": {"a": "m", "b": 1}},
         {"caps": {"default": "many"}, "routing": {"fallbacks": {"a": "b"}}},

@@ -160,7 +160,7 @@ def test_what_the_policy_does_not_know_is_refused_with_what_it_does(asked: Route
     assert options in refused.value.options
 
 
-def test_a_policy_that_names_nobody_says_so():
+def test_a_policy_without_models_is_reported():
     with pytest.raises(InvalidArguments, match="names no model"):
         routed(RouteRequest(prompt_tokens=1), replace(policy(), default_alias=None, buckets=()))
 
@@ -178,7 +178,7 @@ def test_a_temperature_that_the_model_refuses_is_left_out_and_said():
     assert "temperature: omitted, gpt-5 does not accept it" in chosen.rationale
 
 
-def test_a_model_nobody_knows_has_no_window_no_cap_and_no_temperature_but_is_asked():
+def test_an_unknown_model_is_asked_without_window_limit_or_temperature():
     mine = Policy(models={"mine": ModelEntry(id="mine", provider="local", model="my-model")}, default_alias="mine")
     chosen = routed(RouteRequest(prompt_tokens=10_000_000), mine)
     assert chosen.candidates[0].window is None
@@ -186,7 +186,7 @@ def test_a_model_nobody_knows_has_no_window_no_cap_and_no_temperature_but_is_ask
     assert chosen.rationale == ("default: mine",)
 
 
-def test_a_model_is_asked_once_whatever_it_is_called():
+def test_a_model_is_asked_once_even_under_several_names():
     twice = replace(
         policy(),
         aliases={**policy().aliases, "same": "openai:gpt-4o-mini"},
@@ -364,7 +364,7 @@ def test_images_go_to_a_model_that_sees_or_may_see():
     assert {one.sees for one in routed(seen, chained).candidates} == {None, True}
 
 
-def test_images_that_nobody_takes_are_refused():
+def test_images_are_refused_if_no_model_accepts_them():
     blind = sighted(models={"blind": ModelEntry(id="blind", provider="openai", model="gpt-3.5-turbo")})
     with pytest.raises(InvalidArguments, match="there are images, and no model of the policy takes them") as refused:
         routed(RouteRequest(prompt_tokens=1, has_images=True), blind)
@@ -377,7 +377,7 @@ def test_images_that_nobody_takes_are_refused():
         routed(forced, blind)
 
 
-def test_what_a_table_says_of_a_model_is_told_of_its_candidate():
+def test_a_candidate_has_the_facts_of_its_models_card():
     one = first(RouteRequest(prompt_tokens=1), replace(sighted(), default_alias="gpt"))
     card = MODELS.find("gpt-4o").card
     assert (one.window, one.parameters.max_output_tokens) == (card.window, card.max_output)

@@ -209,7 +209,7 @@ async def test_what_was_reported_before_a_run_was_given_up_is_paid_for():
 
 
 @pytest.mark.requirement("S4:usage")
-async def test_a_report_from_the_beginning_does_not_stand_for_all_that_came():
+async def test_usage_reported_at_the_start_is_not_taken_for_the_total():
     long = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "one two " * 50}}
     both, purse = Both(Scripted([[*ANSWERS["anthropic"][:2], long]])), FakePurse()
     async with both.client() as client:
@@ -221,7 +221,7 @@ async def test_a_report_from_the_beginning_does_not_stand_for_all_that_came():
 
 
 @pytest.mark.requirement("S4:usage")
-async def test_calls_are_counted_where_nobody_reports_what_they_took():
+async def test_calls_without_reported_usage_are_counted():
     call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": '{"where": "' + "far away " * 30 + '"}'}}
     said = [{"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}]
     async with Both(Scripted([said])).client() as client:
@@ -283,7 +283,7 @@ async def test_what_cannot_be_cut_is_refused_all_the_same():
 
 
 @pytest.mark.requirement("S4:cost")
-async def test_a_model_that_nobody_prices_costs_nobody_knows_what():
+async def test_the_cost_of_a_model_without_a_price_is_unknown():
     unpriced = {key: replace(entry, price=None, model="my-own") for key, entry in policy().models.items()}
     both, purse = Both(Scripted([ANSWERS["chat"]])), FakePurse()
     async with both.client() as client:

@@ -119,7 +119,7 @@ async def test_a_call_that_took_long_was_activity_until_its_end(bench: Bench):
 
 
 @pytest.mark.requirement("S4:budgets")
-async def test_the_caller_ends_a_task_or_a_session_and_nobody_else_s(bench: Bench):
+async def test_a_caller_ends_only_its_own_tasks_and_sessions(bench: Bench):
     await bench.spend(100, "docs")
     await bench.purse.end(replace(ME, principal="you"), "docs")
     with pytest.raises(OverBudget, match="this task"):
@@ -136,7 +136,7 @@ async def test_the_caller_ends_a_task_or_a_session_and_nobody_else_s(bench: Benc
 
 
 @pytest.mark.requirement("S4:budgets")
-async def test_every_threshold_is_told_once_however_many_calls_run_at_a_time(bench: Bench):
+async def test_every_threshold_is_reported_once_for_concurrent_calls(bench: Bench):
     tickets = [await bench.purse.reserve(_spend(20), ME, "docs") for _ in range(5)]
     for ticket in tickets:
         await bench.purse.settle(ticket, _spend(17))
@@ -270,7 +270,7 @@ FAILING: list[Callable[[], Any]] = [
 
 @pytest.mark.requirement("U:errors")
 @pytest.mark.parametrize("answer", FAILING)
-async def test_no_suggestion_is_empty_whatever_fails(answer: Callable[[], Any]):
+async def test_no_suggestion_is_empty_for_any_failure(answer: Callable[[], Any]):
     both = Both(Scripted([answer(), answer(), answer()]), Scripted([answer(), answer(), answer()]))
     with anyio.fail_after(20), pytest.raises(ProviderFailed) as raised:
         await call(both, tool="delegate.run", arguments={"prompt": "Please write"})
@@ -293,7 +293,7 @@ async def test_no_suggestion_is_empty_whatever_fails(answer: Callable[[], Any]):
         {"prompt": "x", "schema": 3},
     ],
 )
-async def test_no_suggestion_is_empty_whatever_is_asked(arguments: JsonObject):
+async def test_no_suggestion_is_empty_for_any_request(arguments: JsonObject):
     with pytest.raises(UllageError) as raised:
         await call(Both(Scripted([ANSWERS["chat"]])), tool="delegate.run", arguments=arguments)
     assert raised.value.suggestion

@@ -65,7 +65,7 @@ async def test_the_answer_is_the_text_and_the_rest_is_metadata(name: str):
 
 
 @pytest.mark.requirement("S4:reply", "S4:fallback")
-async def test_every_attempt_is_told_with_why_it_failed():
+async def test_every_attempt_is_reported_with_its_reason_for_failure():
     reply = await called(
         Both(Scripted([ANSWERS["chat"]], cut_after=2)), "delegate.run", {"prompt": "Please write hello"}
     )
@@ -122,7 +122,7 @@ async def test_all_settings_reach_the_provider():
 
 
 @pytest.mark.requirement("S4:schema")
-async def test_what_is_held_is_put_before_the_prompt_without_passing_the_caller():
+async def test_stored_results_are_added_to_the_prompt_without_passing_the_caller():
     both, held = Both(Scripted([ANSWERS["chat"]])), FakeHeld({"r_1": "forty-two rows"})
     await called(both, "delegate.run", {"prompt": "Sum up", "context": ["r_1"]}, held)
     assert both.openai.bodies[0]["messages"][-1]["content"] == "<context>\nforty-two rows\n</context>\n\nSum up"
@@ -304,7 +304,7 @@ async def test_a_consensus_of_one_is_refused_and_of_none_raises_what_went_wrong(
     assert failed.value.suggestion
 
 
-async def test_a_client_that_wants_to_know_hears_how_far_it_is():
+async def test_a_client_that_asks_for_progress_receives_it():
     told = list[tuple[float, str | None]]()
 
     async def progress(done: float, total: float | None, word: str | None) -> None:
@@ -326,7 +326,7 @@ async def test_an_error_is_not_wrapped_by_the_telling():
         await called(Both(Scripted([saying("x")])), "delegate.run", {}, progress=progress)
 
 
-async def test_a_name_nobody_knows_is_refused():
+async def test_an_unknown_name_is_refused():
     with pytest.raises(UnknownTool):
         await called(Both(Scripted([saying("x")])), "delegate.sing", {})
 

@@ -107,7 +107,9 @@ def test_a_scope_without_a_sum_begins_at_nothing_and_every_scope_is_checked():
         (Ceiling(tokens=0), spend(0), spend(90), None),
     ],
 )
-def test_the_highest_threshold_that_was_passed_is_told(ceiling: Ceiling, before: Spend, after: Spend, part: str | None):
+def test_the_highest_threshold_that_was_passed_is_reported(
+    ceiling: Ceiling, before: Spend, after: Spend, part: str | None
+):
     found = list(alerts(Ceilings(by_scope={"day": ceiling}), {"day": before}, {"day": after}))
     if part is None:
         assert found == []

@@ -53,7 +53,7 @@ def test_cached_tokens_cost_what_they_cost(model: str, usage: Usage, total: Deci
 
 
 @pytest.mark.requirement("S4:cost")
-def test_a_price_nobody_knows_is_none_and_never_nothing():
+def test_an_unknown_price_is_none_and_never_zero():
     assert price_attempt(Usage(input=1, output=1), entry("my-own"), shipped(), host=None, when=WHEN) is None
     nothing = price_attempt(NOTHING, entry("my-own"), shipped(), host=None, when=WHEN)
     assert nothing is not None
@@ -111,7 +111,7 @@ def test_a_usage_with_gaps_is_filled_with_what_is_known_to_have_passed():
 
 
 @pytest.mark.requirement("S4:reply")
-def test_a_cost_is_told_with_its_parts_its_source_and_its_day():
+def test_a_cost_is_reported_with_its_parts_source_and_date():
     assert cost_json(cost("0.25", "0.5")) == {
         "currency": "USD",
         "input": 0.25,

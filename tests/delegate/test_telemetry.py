@@ -47,7 +47,7 @@ async def run(openai: Scripted, *observers: Observer) -> RunRecord:
 
 
 @pytest.mark.requirement("S4:telemetry")
-async def test_a_run_is_told_with_its_route_and_cost():
+async def test_a_run_is_logged_with_its_route_and_cost():
     found = list(lines(await run(Scripted([ANSWERS["chat"]])), None))
     level, line = found[-1]
     assert (level, line["event"], line["model"], line["task"]) == ("info", "route", "gpt-4o-mini", "-docs")
@@ -87,7 +87,7 @@ async def test_a_route_reports_all_attempts_with_the_time_they_took_and_waited()
 
 
 @pytest.mark.requirement("S4:telemetry")
-async def test_fallbacks_errors_and_warnings_are_told():
+async def test_fallbacks_errors_and_warnings_are_logged():
     found = [(level, line["event"]) for level, line in lines(await run(Scripted([httpx2.Response(401)])), None)]
     assert ("warn", "fallback") in found
     assert ("warn", "warning") in found
@@ -116,7 +116,7 @@ MODELS: Json = ["chat-default", "chat-premium", "long-context"]
         ("delegate.consensus", {"prompt": "Greet", "models": MODELS, "judge": "chat-default"}),
     ],
 )
-async def test_a_call_of_several_runs_is_one_call_to_whoever_watches_the_money(
+async def test_several_runs_of_a_call_count_as_one_call_in_the_budget(
     tool: str, arguments: JsonObject, caplog: pytest.LogCaptureFixture
 ):
     seen = Seen()

@@ -508,7 +508,7 @@ MEDIA_TYPES = ("text/event-stream", "application/json", "text/plain", "applicati
 
 @pytest.mark.parametrize("wire", list(ANSWERS))
 @pytest.mark.parametrize("media_type", MEDIA_TYPES)
-def test_an_answer_is_read_whatever_its_media_type_says(wire: str, media_type: str):
+def test_an_answer_is_read_with_any_media_type(wire: str, media_type: str):
     document = json.dumps(WHOLE_DOCUMENTS[wire]).encode()
     mark = b"\xef\xbb\xbf"
     for pieces in (

@@ -117,7 +117,7 @@ def test_gemini_keeps_the_sides_alternating_and_results_with_the_names_of_their_
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_what_nobody_set_is_not_sent(wire: str):
+def test_unset_parameters_are_not_sent(wire: str):
     plain = body(wire, Outgoing(model="m", messages=(Message(role="user", parts=(Text("Hi"),)),)))
     text = json.dumps(plain)
     assert not any(word in text for word in ("temperature", "tools", "tool_choice", "schema", "generationConfig"))
@@ -306,7 +306,7 @@ def test_what_one_provider_sealed_is_not_shown_to_another(wire: str, other: str)
 
 
 @pytest.mark.requirement("S4:stream")
-def test_calls_of_one_index_are_told_apart_by_their_ids():
+def test_calls_with_one_index_are_distinguished_by_their_ids():
     pieces = [("a", "f", '{"x":'), (None, None, "1}"), ("b", "g", "{}"), ("c", None, "")]
     said = [
         {
@@ -339,7 +339,7 @@ def test_several_texts_of_one_message_are_one_text_on_the_wire_that_many_copied(
         ),
     ],
 )
-def test_an_answer_that_its_provider_says_it_broke_off_is_none(wire: str, said: Any):  # noqa: ANN401
+def test_an_answer_that_its_provider_broke_off_is_not_accepted(wire: str, said: Any):  # noqa: ANN401
     with pytest.raises(ProviderFailed, match="broke off") as failed:
         fed(wire, [said])[0].finish()
     assert failed.value.kind == "truncated"
@@ -392,7 +392,7 @@ def test_why_an_answer_ended_is_said_in_one_way(wire: str, said: list[Any], fini
 
 
 @pytest.mark.requirement("S4:stream")
-def test_what_streamed_stands_where_the_last_event_holds_nothing():
+def test_the_streamed_text_is_kept_if_the_last_event_is_empty():
     said = [{"type": "response.output_text.delta", "delta": "Hi"}, {"type": "response.completed", "response": {}}]
     said = [said[0], {"type": "response.completed", "response": {"status": "completed"}}]
     assert fed("responses", said)[0].finish().text == "Hi"

@@ -62,7 +62,7 @@ def test_arguments_that_do_not_fit_are_refused_in_words(arguments: dict, said: s
     assert caught.value.suggestion
 
 
-def test_a_misspelt_argument_is_told_the_right_spelling():
+def test_the_error_for_a_misspelt_argument_has_the_right_spelling():
     with pytest.raises(InvalidArguments) as caught:
         query(sql="x", max_row=1)
     assert caught.value.suggestion == "did you mean `max_rows`?"

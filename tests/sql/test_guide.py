@@ -42,7 +42,7 @@ def follow(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("S0:recipes")
-async def test_the_recipes_tell_cost_slowness_and_truncation():
+async def test_the_recipes_show_cost_slowness_and_truncation():
     assert len(RECIPES) == 3
     assert "(results.md#recipes)" in GUIDE
     whole = await result()

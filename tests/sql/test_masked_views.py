@@ -223,7 +223,7 @@ def test_inheritance_passes_masks_on_in_both_directions(pattern: str, table: str
 
 
 @pytest.mark.parametrize("view", ["hidden_view", "circle", "odd"])
-def test_a_view_that_nobody_understands_is_masked_whole(view: str):
+def test_a_view_that_is_not_understood_is_masked_whole(view: str):
     found = mask_plan(f"SELECT * FROM {view}", "postgres", FAMILY, ("parent.secret",))
     assert len(found.positions) == len(found.columns) > 0
 
@@ -264,7 +264,7 @@ async def test_stars_that_replace_or_rename_columns_are_answered(tmp_path: Path,
         "SELECT * FROM people SEMI JOIN people AS p ON people.id = p.id WHERE p.secret > ''",
     ],
 )
-async def test_stars_that_replace_or_rename_columns_tell_nothing_of_masked_ones(tmp_path: Path, sql: str):
+async def test_stars_that_replace_or_rename_columns_reveal_no_masked_ones(tmp_path: Path, sql: str):
     async with opened(make_duckdb(tmp_path, TABLES), "people.secret") as source:
         assert "masked" in await said(source, "query", sql=sql)
 
@@ -329,7 +329,7 @@ def test_the_same_statements_over_a_masked_column_are_refused(dialect: Dialect, 
         f"SELECT '{SECRET}' IN words('z*')",
     ],
 )
-async def test_no_table_after_in_tells_whether_it_contains_a_value(tmp_path: Path, sql: str):
+async def test_no_table_after_in_reveals_whether_it_contains_a_value(tmp_path: Path, sql: str):
     made = [*TABLES, "CREATE VIEW hidden AS SELECT secret FROM people", "CREATE VIRTUAL TABLE words USING fts5(secret)"]
     async with opened(make_sqlite(tmp_path, made), "*.secret") as source:
         assert "complete" not in await said(source, "query", sql=sql)

@@ -63,7 +63,7 @@ def test_where_no_column_is_near_all_are_named():
     )
 
 
-def test_any_other_error_stays_as_it_is():
+def test_any_other_error_is_unchanged():
     error = QueryFailed("division by zero")
     assert not is_about_a_name(error)
     assert suggest_names(error, SHOP, ()) is error

@@ -54,7 +54,7 @@ def test_a_shop_of_an_earlier_edition_is_replaced(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"", b"someone's letters"])
-def test_nobody_elses_file_is_overwritten(tmp_path: Path, content: bytes):
+def test_no_other_programs_file_is_overwritten(tmp_path: Path, content: bytes):
     path = tmp_path / "shop.db"
     path.write_bytes(content)
     with pytest.raises(SourceFailed, match="is not it"):

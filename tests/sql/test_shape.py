@@ -38,7 +38,7 @@ id,name
     assert (shaped.rows, shaped.truncated) == (3, False)
 
 
-def test_one_row_is_told_column_by_column():
+def test_a_single_row_is_printed_column_by_column():
     assert shape(answer((1, "Ada, the first")), asked(), weigh).text == snapshot("""\
 id=1
 name=Ada, the first
@@ -88,7 +88,7 @@ def test_no_cell_can_pass_for_the_footer(value: str):
         assert text.splitlines()[-1].startswith("--")
 
 
-def test_what_nobody_sees_does_not_reach_the_model():
+def test_invisible_text_does_not_reach_the_model():
     hidden = "a\u202eb\u200bc\x1b[0m\U000e0041d"
     for format_ in ("csv", "json", "original"):
         text = shape(answer((hidden, [hidden]), columns=("x\u200b", "y")), asked(format=format_), weigh).text

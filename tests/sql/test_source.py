@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:query")]
 SELECT = "SELECT id, name FROM orders"
 
 
-async def test_it_keeps_what_a_source_promises():
+async def test_the_source_conforms_to_its_contract():
     ask = asker()
     await check_source(ask.source, Call(tool="query", arguments={"sql": SELECT}))
     await check_resources(ask.source)
@@ -51,7 +51,7 @@ async def test_truncated_is_right_around_the_number_of_rows(asked: int, expected
 
 @pytest.mark.requirement("S0:sql:limit")
 @pytest.mark.parametrize("limit", [2, 3, 4])
-async def test_nobody_gets_more_rows_than_the_settings_allow(limit: int):
+async def test_no_request_gets_more_rows_than_the_settings_allow(limit: int):
     ask, truncated = asker(limits=Limits(rows=limit)), limit < 3
     reply = await ask("query", sql=SELECT, max_rows=500)
     assert data_of(reply)["truncated"] is truncated
@@ -110,7 +110,7 @@ async def test_a_long_question_is_judged_too():
 
 
 @pytest.mark.requirement("S0:sql:schema")
-async def test_the_schema_is_told_at_each_detail():
+async def test_the_schema_is_described_at_each_detail():
     ask = asker()
     assert await ask.text("schema") == snapshot("""\
 -- * primary key, > references
@@ -124,7 +124,7 @@ people(id int*)\
 
 
 @pytest.mark.requirement("S0:sql:schema")
-async def test_a_table_is_told_in_full_with_samples_on_request():
+async def test_a_table_is_described_in_full_with_samples_on_request():
     ask = asker()
     assert await ask.text("table", name="orders") == snapshot("""\
 table orders ~12 rows
@@ -236,7 +236,7 @@ async def test_a_name_that_does_not_exist_comes_with_the_nearest():
     assert caught.value.options == ()
 
 
-async def test_an_error_about_a_name_stands_where_the_names_cannot_be_read():
+async def test_an_error_about_a_name_is_unchanged_if_the_names_cannot_be_read():
     ask = asker(FakeDatabase(failure=QueryFailed("no such table: ordrs"), unread=SourceFailed("gone")))
     with pytest.raises(QueryFailed, match="ordrs"):
         await ask("query", sql="SELECT 1 FROM ordrs")
@@ -298,7 +298,7 @@ async def test_a_large_answer_is_written_beside_the_event_loop():
     assert threads <= {threading.get_ident()}
 
 
-async def test_a_masked_column_is_seen_by_nobody():
+async def test_a_masked_column_is_never_visible():
     ask = asker(masked=("orders.name",), cache=10.0)
     for _ in range(2):
         assert "1,***" in await ask.text("query", sql=SELECT)

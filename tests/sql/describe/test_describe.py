@@ -91,7 +91,7 @@ def test_a_table_is_one_line_with_its_key_its_references_and_its_size():
 
 
 @pytest.mark.requirement("S0:sql:schema")
-def test_everything_that_is_known_is_told_in_full():
+def test_the_full_description_has_everything_known():
     assert full(ORDERS).replace(ORDERS.columns[4].type, "enum(...)") == snapshot("""\
 table orders ~10k rows -- what was bought
   id bigint primary key generated
@@ -122,7 +122,7 @@ view totals
     assert "-- where to write" in full(CUSTOMERS)
 
 
-def test_a_routine_is_told_with_what_it_takes_and_gives():
+def test_a_routine_is_described_with_arguments_and_result():
     assert [routine_line(one) for one in ROUTINES] == snapshot(
         ["function rate(amount numeric) returns numeric", "procedure sales.purge()"]
     )
@@ -187,7 +187,7 @@ def test_names_from_the_database_stay_on_their_line_and_hide_nothing():
     assert len(full(evil).splitlines()) == 2
 
 
-def test_what_does_not_fit_is_told_in_less_detail_and_says_so():
+def test_a_description_that_does_not_fit_has_less_detail_and_says_so():
     whole = describe(SHOP, "full", budget=5_000, weigh=weigh)
     lesser = describe(SHOP, "full", budget=weigh(whole) - 1, weigh=weigh)
     assert lesser.startswith("-- * primary key")
@@ -217,7 +217,7 @@ def test_a_description_never_exceeds_its_budget(budget: int, detail: Detail):
         assert weigh(describe(structure, detail, budget=budget, weigh=weigh)) <= budget
 
 
-def test_a_thousand_tables_are_told_by_how_their_names_begin():
+def test_a_thousand_tables_are_grouped_by_the_beginning_of_their_names():
     said = describe(_many(1_000), "lines", budget=500, weigh=weigh)
     assert said == snapshot("""\
 1000 tables; narrow with pattern

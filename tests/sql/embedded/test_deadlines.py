@@ -146,7 +146,7 @@ async def test_a_question_that_is_given_up_leaves_no_process(sqlite: EmbeddedEng
 
 
 @pytest.mark.anyio
-async def test_a_crashed_worker_is_told_of_and_replaced(sqlite: EmbeddedEngine):
+async def test_a_crashed_worker_is_reported_and_replaced(sqlite: EmbeddedEngine):
     await sqlite.ask(question("SELECT 1", seconds=30))
     process_id = sqlite.process_ids[0]
 
@@ -174,7 +174,7 @@ async def test_a_worker_that_ended_at_rest_is_not_missed(sqlite: EmbeddedEngine)
 
 
 @pytest.mark.anyio
-async def test_a_worker_nobody_asks_ends_by_itself_and_the_next_question_gets_another(sqlite_file: Path):
+async def test_an_idle_worker_ends_and_the_next_request_starts_another(sqlite_file: Path):
     hello = {"kind": "sqlite", "path": str(sqlite_file), "uri": sqlite_file.as_uri(), "within": None}
     workers = Workers(hello, name="shop.db", limits=Limits(), idle=0.05)
     ask = frame_message({"do": "ask", "sql": "SELECT 1", "rows": 1, "cell": 9, "bytes": 99, "seconds": 30})
@@ -199,7 +199,7 @@ class Leaving:
         pass
 
 
-def test_a_goodbye_is_no_answer():
+def test_a_goodbye_is_not_taken_for_an_answer():
     received = Received()
     received.take({"bye": True})
     assert (received.is_whole, received.is_farewell, received.ends_worker) == (True, True, True)
@@ -301,7 +301,7 @@ async def test_what_no_worker_says_is_not_believed(
         await sqlite.ask(question("SELECT 1", seconds=30))
 
 
-def test_how_a_worker_ended_is_told_where_it_is_known():
+def test_the_error_says_how_a_worker_ended_if_known():
     for status, words in (
         (None, "question"),
         (0, "question"),

@@ -32,7 +32,7 @@ async def test_a_question_is_answered_with_names_and_values(engine: EmbeddedEngi
 
 @pytest.mark.anyio
 @pytest.mark.requirement("S0:sql:limit")
-async def test_more_is_told_at_the_limit_and_not_before(engine: EmbeddedEngine):
+async def test_more_rows_are_reported_at_the_limit_and_not_before(engine: EmbeddedEngine):
     for wanted, come, more in ((39, 39, True), (40, 40, False), (41, 40, False), (0, 0, True)):
         answer = await engine.ask(question("SELECT id FROM customers", rows=wanted))
         assert (len(answer.rows), answer.more) == (come, more)
@@ -107,7 +107,7 @@ def told_inside(say: Say, path: Path, kind: str) -> Structure:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("S0:sql:schema")
-async def test_sqlites_structure_is_told_whole(tmp_path: Path, say: Say):
+async def test_sqlites_structure_is_complete(tmp_path: Path, say: Say):
     path = tmp_path / "whole.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(
@@ -169,7 +169,7 @@ async def test_sqlites_structure_is_told_whole(tmp_path: Path, say: Say):
 
 @pytest.mark.anyio
 @pytest.mark.requirement("S0:sql:schema")
-async def test_duckdbs_structure_is_told_whole(tmp_path: Path, say: Say):
+async def test_duckdbs_structure_is_complete(tmp_path: Path, say: Say):
     duckdb = pytest.importorskip("duckdb")
     path = tmp_path / "whole.duckdb"
     with duckdb.connect(str(path)) as connection:
@@ -230,7 +230,7 @@ async def test_duckdbs_structure_is_told_whole(tmp_path: Path, say: Say):
 
 
 @pytest.mark.anyio
-async def test_an_engine_tells_how_stable_its_functions_are(engine: EmbeddedEngine):
+async def test_an_engine_reports_the_stability_of_its_functions(engine: EmbeddedEngine):
     functions = await engine.functions()
     assert functions["random"] == "volatile"
     assert functions["abs"] == functions["sum"] == "immutable"
@@ -264,7 +264,7 @@ async def test_a_file_that_cannot_be_read_says_so_by_its_name_only(tmp_path: Pat
 
 
 @pytest.mark.anyio
-async def test_a_locked_sqlite_file_is_waited_for_and_then_told_of(sqlite_file: Path, sqlite: EmbeddedEngine):
+async def test_a_locked_sqlite_file_is_waited_for_and_then_reported(sqlite_file: Path, sqlite: EmbeddedEngine):
     with closing(sqlite3.connect(sqlite_file, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         with pytest.raises(QueryFailed, match="locked by another program"):
@@ -277,7 +277,7 @@ async def test_a_locked_sqlite_file_is_waited_for_and_then_told_of(sqlite_file: 
 
 
 @pytest.mark.anyio
-async def test_a_duckdb_file_that_another_process_writes_is_told_of(duckdb_file: Path, duck: EmbeddedEngine):
+async def test_a_duckdb_file_open_for_writing_elsewhere_is_reported(duckdb_file: Path, duck: EmbeddedEngine):
     import duckdb
 
     with duckdb.connect(str(duckdb_file)), pytest.raises(SourceFailed, match="open for writing"):

@@ -122,7 +122,7 @@ async def test_duckdb_runs_what_only_reads_however_it_is_written(duck: EmbeddedE
 
 
 @pytest.mark.anyio
-async def test_sqlite_tells_how_it_is_set_and_is_not_set_otherwise(sqlite: EmbeddedEngine):
+async def test_sqlite_shows_its_settings_and_they_cannot_be_changed(sqlite: EmbeddedEngine):
     for name in sorted(READING - ASKING):
         assert isinstance(await asked(sqlite, f"PRAGMA {name}"), Answer), name
         assert not isinstance(await asked(sqlite, f"PRAGMA {name}=1"), Answer), name

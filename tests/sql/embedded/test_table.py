@@ -19,7 +19,7 @@ async def worker():
 
 
 @pytest.mark.anyio
-async def test_a_held_result_is_asked_by_sql(worker: TableWorker):
+async def test_a_stored_result_can_be_queried_with_sql(worker: TableWorker):
     rows: list[Row] = [
         (1, "a", Decimal("1.50"), None),
         (2, "b", Decimal("2.25"), {"k": [1]}),
@@ -41,7 +41,7 @@ async def test_hostile_and_like_names_are_made_columns(worker: TableWorker):
 
 
 @pytest.mark.anyio
-async def test_a_held_result_cannot_be_changed_or_left(worker: TableWorker):
+async def test_a_stored_result_cannot_be_changed_or_escaped(worker: TableWorker):
     for sql in ("DELETE FROM result", "ATTACH 'x.db' AS x", "CREATE TABLE more (a)", "SELECT 1; SELECT 2"):
         with pytest.raises(QueryFailed):
             await worker.ask_table(["a"], [(1,)], sql, seconds=30, limit=10)
@@ -99,5 +99,5 @@ def test_rows_are_sent_in_batches():
     assert [[len(batch) for batch in batches(rows)] for rows in full] == [[3, 2], [2, 2, 1]]
 
 
-def test_a_name_is_unique_whatever_its_case():
+def test_names_are_unique_without_regard_to_case():
     assert unique_names(["a", "A", "a_2", " "]) == ("a", "A_2", "a_2_2", "column_4")

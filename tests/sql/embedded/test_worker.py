@@ -67,7 +67,7 @@ def test_a_question_is_answered_in_frames_and_the_worker_says_goodbye(say: Say, 
     assert (end, bye) == ({"more": True, "cut_cells": 0}, {"bye": True})
 
 
-def test_a_worker_that_hears_nothing_ends(say: Say, sqlite_file: Path):
+def test_a_worker_without_requests_ends(say: Say, sqlite_file: Path):
     assert say(hello(sqlite_file)) == [{"bye": True}]
     sink = io.BytesIO()
     from ullage.sql.embedded.worker.worker_loop import serve
@@ -116,14 +116,14 @@ def test_an_endless_question_is_ended_from_inside(say: Say, sqlite_file: Path):
         ("SELECT " + "(" * 2_000 + "1" + ")" * 2_000, "overflow"),
     ],
 )
-def test_what_sqlite_says_of_a_statement_is_told(say: Say, sqlite_file: Path, sql: str, said: str):
+def test_sqlites_message_about_a_statement_is_passed_on(say: Say, sqlite_file: Path, sql: str, said: str):
     failed = say(hello(sqlite_file), ask(sql))[-2]
     assert failed["failed"] == "query"
     assert said in failed["text"]
     assert len(failed["text"]) < 1_600
 
 
-def test_what_nobody_foresaw_is_the_statements_fault_and_not_the_workers_end(say: Say, sqlite_file: Path):
+def test_an_unforeseen_error_fails_the_statement_and_not_the_worker(say: Say, sqlite_file: Path):
     replies = say(hello(sqlite_file), {"do": "ask", "sql": None}, {"do": "dance"}, ask("SELECT 1"))
     assert [reply["failed"] for reply in replies if "failed" in reply] == ["query", "query"]
     assert {"rows": [[1]]} in replies
@@ -151,7 +151,7 @@ def test_a_worker_ends_when_memory_does(say: Say, sqlite_file: Path, monkeypatch
         (None, "query", "as it was"),
     ],
 )
-def test_an_error_of_sqlite_is_told_for_what_it_means(code: str | None, kind: str, said: str, tmp_path: Path):
+def test_an_error_of_sqlite_becomes_the_matching_error(code: str | None, kind: str, said: str, tmp_path: Path):
     error = sqlite3.OperationalError("as it was")
     if code is not None:
         error.sqlite_errorname = code
@@ -188,7 +188,7 @@ def test_an_answer_stops_at_its_bytes_and_at_nothing_else(say: Say, sqlite_file:
     assert replies[5:] == [{"columns": ["name"]}, {"more": False, "cut_cells": 0}, {"bye": True}]
 
 
-def test_an_error_of_duckdb_is_told_for_what_it_means():
+def test_an_error_of_duckdb_becomes_the_matching_error():
     duckdb = pytest.importorskip("duckdb")
     from ullage.sql.embedded.worker.duckdb_worker import failing_as_duckdb
 
@@ -204,7 +204,7 @@ def test_an_error_of_duckdb_is_told_for_what_it_means():
         assert "SET" not in failed.value.text
 
 
-def test_structure_and_functions_are_told_in_one_frame(say: Say, sqlite_file: Path):
+def test_structure_and_functions_are_sent_in_one_frame(say: Say, sqlite_file: Path):
     structure, functions, _ = say(hello(sqlite_file), {"do": "structure"}, {"do": "functions"})
     assert [table["name"] for table in structure["value"]["tables"]] == ["customers", "keywords", "orders"]
     assert functions["value"]["printf"] == "immutable"
@@ -269,7 +269,7 @@ def test_words_in_quotes_and_comments_are_not_read():
     assert query_of("CREATE VIEW v") == "CREATE VIEW v"
 
 
-def test_a_held_table_tells_only_answers(say: Say):
+def test_a_stored_table_shows_only_its_own_answers(say: Say):
     replies = say(
         {"kind": "table"},
         ask("SELECT 1"),

@@ -97,5 +97,7 @@ def test_a_comment_between_tokens_changes_no_verdict(dialect: str) -> None:
         ("oracle", "SELECT 1 FROM dual", "cannot tell"),
     ],
 )
-def test_an_effect_is_told_from_a_question(unguarded: Unguarded, engine: str, sql: str, effect: str | None) -> None:
+def test_an_effect_is_distinguished_from_a_query(
+    unguarded: Unguarded, engine: str, sql: str, effect: str | None
+) -> None:
     assert unguarded.effect(engine, sql) == effect

@@ -17,7 +17,7 @@ def refused(sql: str, dialect: Dialect = "postgres", **given: object) -> Refused
     return caught.value
 
 
-def test_the_text_is_run_as_it_was_written_without_what_stands_around_it():
+def test_the_text_is_run_as_written_without_its_surroundings():
     statement = judge(" -- first\n/* a */ SELECT\t1 /* in the middle */ + 1 ; ; -- last\n", "postgres")
     assert statement.sql == "SELECT\t1 /* in the middle */ + 1"
     assert statement.kind == "select"
@@ -84,7 +84,7 @@ def test_a_refusal_shows_no_invisible_character():
 
 
 @pytest.mark.parametrize("sql", ["", "  \n", ";", " ; ; ", "-- nothing", "/* nothing */"])
-def test_nothing_is_no_statement(sql: str):
+def test_an_empty_text_is_not_a_statement(sql: str):
     assert refused(sql).message == "the statement is empty"
 
 

@@ -39,7 +39,7 @@ def _judged(sql: str, dialect: Dialect = "postgres", *allowed: str) -> str | Non
         "numeric(1)",
     ],
 )
-def test_a_call_that_may_mean_what_somebody_made_is_refused(call: str):
+def test_a_call_that_may_resolve_to_a_user_defined_function_is_refused(call: str):
     assert "somebody made" in (_judged(f"SELECT {call} FROM t") or "")
 
 
@@ -63,7 +63,7 @@ def test_mysql_takes_a_stored_function_for_one_that_it_has_not_itself():
     assert "somebody made" in (_judged("SELECT any_value(x) FROM t", "mysql") or "")
 
 
-def test_an_operator_that_somebody_made_for_ordinary_values_is_refused():
+def test_a_user_defined_operator_for_ordinary_values_is_refused():
     assert "somebody's making" in (_judged("SELECT a -> b FROM t") or "")
 
 

@@ -122,7 +122,7 @@ def test_what_is_near_to_it_is_refused(sql: str, dialect: Dialect):
         ("SELECT lower(a), 'upper(x)' /* upper(x) */", ""),
     ],
 )
-def test_a_function_is_the_servers_own_where_somebody_made_another_of_its_name(sql: str, runs: str):
+def test_a_built_in_function_is_recognised_beside_a_user_defined_one_of_its_name(sql: str, runs: str):
     assert judge(sql, "postgres", functions=FUNCTIONS).runs == runs
 
 
@@ -136,7 +136,7 @@ def test_a_function_is_the_servers_own_where_somebody_made_another_of_its_name(s
         'SELECT "own"(1)',
     ],
 )
-def test_what_somebody_made_is_still_refused(sql: str):
+def test_user_defined_functions_are_still_refused(sql: str):
     with pytest.raises(Refused):
         judge(sql, "postgres", functions=FUNCTIONS)
 

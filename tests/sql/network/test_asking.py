@@ -280,7 +280,7 @@ async def test_a_wrong_password_is_said_without_it(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
-async def test_nobody_at_the_port_is_said_with_host_and_port(stage: Stage, scheme: str) -> None:
+async def test_a_closed_port_is_reported_with_host_and_port(stage: Stage, scheme: str) -> None:
     engine = stage.engine(stage.owner.set(drivername=scheme, host="127.0.0.1", port=1, password="hunter2"))
     with pytest.raises(SourceFailed, match=r"127\.0\.0\.1:1") as failed:
         await engine.ask(question("SELECT 1"))
@@ -338,7 +338,7 @@ def test_a_session_that_is_gone_cannot_be_cleaned(stage: Stage) -> None:
     session.close()
 
 
-def test_a_server_that_is_gone_need_not_be_told_to_stop(stage: Stage) -> None:
+def test_a_lost_server_is_not_asked_to_stop(stage: Stage) -> None:
     opening = {"postgresql": PostgreSQLSession.open, "mysql": MySQLSession.open}
     with between(stage.reader.host or "127.0.0.1", stage.reader.port or PORTS[stage.kind]) as silent:
         session = opening[stage.kind](address(stage.reader.set(port=silent.port)), 5)

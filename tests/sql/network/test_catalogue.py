@@ -59,7 +59,7 @@ async def test_tables_are_described_whole(stage: Stage) -> None:
     assert trigger.statement
 
 
-async def test_postgresql_tells_what_only_it_has(postgresql: Stage) -> None:
+async def test_the_structure_of_postgresql_has_its_own_features(postgresql: Stage) -> None:
     engine = postgresql.engine()
     structure = await engine.structure()
     customers, odd = table(structure, "customers"), table(structure, 'odd " name', "other")
@@ -80,7 +80,7 @@ async def test_postgresql_tells_what_only_it_has(postgresql: Stage) -> None:
     await engine.close()
 
 
-async def test_mysql_tells_what_only_it_has(mysql: Stage) -> None:
+async def test_the_structure_of_mysql_has_its_own_features(mysql: Stage) -> None:
     engine = mysql.engine(mysql.owner)
     structure = await engine.structure()
     keywords = table(structure, "keywords")
@@ -113,7 +113,7 @@ async def test_functions_are_as_stable_as_the_least_stable_of_their_name(postgre
     await engine.close()
 
 
-async def test_mysql_tells_only_of_functions_that_users_made_and_the_role_may_see(mysql: Stage) -> None:
+async def test_mysql_lists_only_user_defined_functions_that_the_role_may_see(mysql: Stage) -> None:
     engine, owner = mysql.engine(), mysql.engine(mysql.owner)
     assert await engine.functions() == {}
     made = await owner.functions()

@@ -96,7 +96,7 @@ async def test_the_structure_is_what_sqlalchemy_knows(engine: Engine) -> None:
     assert [column.generated for column in customers.columns] == [False, False, True]
 
 
-async def test_what_a_dialect_cannot_tell_is_left_out() -> None:
+async def test_information_that_a_dialect_lacks_is_left_out() -> None:
     class Ignorant:
         def get_view_definition(self, name: str) -> str:
             raise NotImplementedError(name)

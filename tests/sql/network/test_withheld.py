@@ -107,7 +107,7 @@ def _run(stage: Stage, sql: str) -> None:
         cursor.execute(sql)
 
 
-async def test_an_overload_that_somebody_made_hides_no_function_and_is_not_called(postgresql: Stage):
+async def test_a_user_defined_overload_neither_hides_a_function_nor_is_called(postgresql: Stage):
     made = "CREATE FUNCTION upper(int) RETURNS text LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN ''reached''; END'"
     run(postgresql.owner, made)
     try:
