@@ -17,8 +17,7 @@ from ullage.cli import main
 from ullage.config import Flags, load
 from ullage.errors import SourceFailed
 from ullage.processes import absolute_folders, find_executable
-from ullage.sql import Question
-from ullage.sql.sql_source import open_engine
+from ullage.sql import Question, open_engine
 from upstreams import users_file, write_toml
 
 COMMAND = Path(sys.executable).with_name("ullage")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.clients.configs import PROGRAMS, Surroundings, find_program, read_client, read_clients
+from ullage.clients.configs import PROGRAMS, ConfigFile, Surroundings, find_program, read_client, read_clients
 from ullage.clients.configs.programs import Platform, tools_named_by
-from ullage.clients.configs.server_entries import ConfigFile, read_entry
+from ullage.clients.configs.server_entries import read_entry
 
 pytestmark = pytest.mark.requirement("U:scan")
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from ullage.clients import Conversation, read_conversations
-from ullage.context.session import Draft, Session
+from ullage.context import Session
+from ullage.context.session import Draft
 from ullage.messages import Format
 
 pytestmark = [pytest.mark.requirement("S2:formats")]

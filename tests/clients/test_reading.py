@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clients.files import SAMPLES, lines, written
-from ullage.clients import Conversation, Program, Turn, read_conversations, read_text
-from ullage.clients.conversation import Compaction, moment
+from ullage.clients import Compaction, Conversation, Program, Turn, read_conversations, read_text
+from ullage.clients.conversation import moment
 from ullage.errors import UnreadableFile
 from ullage.messages import Format
 

@@ -7,11 +7,7 @@ import httpx2
 
 from delegate.policies import policy
 from delegate.streams import ANSWERS, WIRES, Scripted
-from ullage.delegate.delegation import Delegate
-from ullage.delegate.model_call import Provider, Timeouts
-from ullage.delegate.policy import Policy
-from ullage.delegate.retry_fallback import Patience
-from ullage.delegate.spend_limits import NO_SPEND, Purse, Spend, Ticket
+from ullage.delegate import NO_SPEND, Delegate, Patience, Policy, Provider, Purse, Spend, Ticket, Timeouts
 from ullage.errors import OverBudget, StoreFailed
 from ullage.models import shipped
 from ullage.tokens import Meter

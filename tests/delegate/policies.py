@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ullage.delegate.policy import Policy, read_policy
+from ullage.delegate import Policy, read_policy
 
 __all__ = ["MODELS", "POLICIES", "policy"]
 

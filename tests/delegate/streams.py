@@ -8,8 +8,7 @@ from typing import Any
 import anyio
 import httpx2
 
-from ullage.delegate.model_call import Provider, Timeouts, Wire
-from ullage.delegate.providers import Anthropic, Gemini, OpenAIChat, OpenAIResponses
+from ullage.delegate import Anthropic, Gemini, OpenAIChat, OpenAIResponses, Provider, Timeouts, Wire
 
 __all__ = ["ANSWERS", "WIRES", "Scripted", "events", "provider"]
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delegate.streams import ANSWERS, Scripted, provider
+from ullage.delegate import Event, FailureKind, Outgoing, ProviderFailed, TextDelta
 from ullage.delegate.attempt import attempt, remove_quotations
-from ullage.delegate.model_call import Event, FailureKind, Outgoing, ProviderFailed, TextDelta
-from ullage.delegate.providers.answer_stream import fail_in_band, status_error
+from ullage.delegate.providers import status_error
+from ullage.delegate.providers.answer_stream import fail_in_band
 from ullage.messages import Message, Text, ToolResult
 from ullage.models import Usage
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ullage.delegate.shared_budget import StoredPurse
-from ullage.delegate.spend_limits import Alert, Ceiling, Ceilings, Scope, Spend, Ticket, Unlimited, alerts, check, since
+from ullage.delegate import Alert, Ceiling, Ceilings, Scope, Spend, StoredPurse, Ticket, Unlimited, alerts, check, since
 from ullage.errors import OverBudget
 from ullage.store import Database
 from ullage.tool import ANONYMOUS, Caller

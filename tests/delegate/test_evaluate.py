@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ullage.delegate.policy import Case, Evaluation, RecordedOutcome, evaluate
+from ullage.delegate import Case, Evaluation, RecordedOutcome, evaluate
 
 pytestmark = pytest.mark.requirement("S4:route")
 

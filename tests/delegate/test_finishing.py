@@ -10,11 +10,9 @@ import pytest
 
 from delegate.delegates import Both, delegate
 from delegate.streams import ANSWERS, Scripted
+from ullage.delegate import Ask, Ceiling, Ceilings, Delegate, Outcome, RunRecord, StoredPurse
 from ullage.delegate.checked_answers import as_one_call
-from ullage.delegate.delegation import Ask, Delegate
-from ullage.delegate.model_call import Outcome, RunRecord
-from ullage.delegate.shared_budget import StoredPurse
-from ullage.delegate.spend_limits import Ceiling, Ceilings, run_to_completion
+from ullage.delegate.spend_limits import run_to_completion
 from ullage.messages import Message, Text
 from ullage.store import Database
 

@@ -1,7 +1,7 @@
 import pytest
 
 from delegate.sentences import OTHERS, SENTENCES
-from ullage.delegate.router import detect_language
+from ullage.delegate import detect_language
 
 pytestmark = pytest.mark.requirement("S4:route")
 

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 import pytest
 
 from delegate.policies import MODELS, POLICIES, policy
-from ullage.delegate.policy import Bucket, LanguageRule, ModelEntry, Policy, lint, read_policy
+from ullage.delegate import Bucket, LanguageRule, ModelEntry, Policy, lint, read_policy
 from ullage.models import shipped
 
 pytestmark = pytest.mark.requirement("S4:lint")

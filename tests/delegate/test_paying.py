@@ -8,10 +8,7 @@ import pytest
 
 from delegate.delegates import Both, FakePurse, delegate, one_fallback
 from delegate.streams import ANSWERS, Scripted
-from ullage.delegate.delegation import Ask
-from ullage.delegate.model_call import Event
-from ullage.delegate.shared_budget import StoredPurse
-from ullage.delegate.spend_limits import Ceiling, Ceilings
+from ullage.delegate import Ask, Ceiling, Ceilings, Event, StoredPurse
 from ullage.errors import OverBudget
 from ullage.messages import Message, Text
 from ullage.store import Database

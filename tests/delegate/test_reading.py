@@ -4,7 +4,7 @@ from typing import cast
 import pytest
 
 from delegate.policies import MODELS, POLICIES
-from ullage.delegate.policy import Bucket, LanguageRule, ModelEntry, Policy, read_policy
+from ullage.delegate import Bucket, LanguageRule, ModelEntry, Policy, read_policy
 from ullage.models import Price
 from ullage.tool import Json, JsonObject
 

@@ -1,7 +1,7 @@
 import pytest
 
-from ullage.delegate.model_call import FailureKind, ProviderFailed
-from ullage.delegate.retry_fallback import ModelCooldowns, NextStep, Patience, decide_next_step
+from ullage.delegate import FailureKind, Patience, ProviderFailed
+from ullage.delegate.retry_fallback import ModelCooldowns, NextStep, decide_next_step
 
 pytestmark = pytest.mark.requirement("S4:retry")
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delegate.policies import policy
-from ullage.delegate.policy import Bucket, LanguageRule, ModelEntry, Policy
-from ullage.delegate.router import Candidate, Route, RouteRequest, TooLong, route, shorten_last_message, without
+from ullage.delegate import Bucket, Candidate, LanguageRule, ModelEntry, Policy, Route, RouteRequest, TooLong, route
+from ullage.delegate.router import shorten_last_message, without
 from ullage.errors import InvalidArguments
 from ullage.messages import Message, Text
 from ullage.models import shipped

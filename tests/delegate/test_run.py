@@ -9,11 +9,7 @@ import pytest
 from delegate.delegates import METER, QUICK, Both, FakePurse, delegate, one_fallback
 from delegate.policies import policy
 from delegate.streams import ANSWERS, WIRES, Scripted
-from ullage.delegate.delegation import Ask, Delegate
-from ullage.delegate.model_call import ProviderFailed, Timeouts
-from ullage.delegate.policy import Policy
-from ullage.delegate.router import TooLong
-from ullage.delegate.spend_limits import Spend
+from ullage.delegate import Ask, Delegate, Policy, ProviderFailed, Spend, Timeouts, TooLong
 from ullage.messages import Message, Text
 from ullage.models import Usage
 from ullage.tool import Caller

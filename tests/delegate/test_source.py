@@ -9,10 +9,7 @@ import pytest
 
 from delegate.delegates import METER, Both, delegate, one_fallback, saying
 from delegate.streams import ANSWERS, Scripted
-from ullage.delegate.delegate_tools import TOOLS, DelegateSource
-from ullage.delegate.delegation import DELEGATE
-from ullage.delegate.model_call import ProviderFailed
-from ullage.delegate.spend_limits import Ceiling, Ceilings, LocalPurse
+from ullage.delegate import DELEGATE, TOOLS, Ceiling, Ceilings, DelegateSource, LocalPurse, ProviderFailed
 from ullage.errors import InvalidArguments, OverBudget, SourceFailed, UnknownHandle, UnknownTool
 from ullage.testing import check_source
 from ullage.tool import Call, Caller, JsonObject, Progress, Reply

@@ -6,23 +6,15 @@ from decimal import Decimal
 
 import pytest
 
-from ullage.delegate.policy import ModelEntry
+from ullage.delegate import NO_SPEND, Alert, Ceiling, Ceilings, ModelEntry, Spend, alerts, check, since
 from ullage.delegate.spend_limits import (
-    NO_SPEND,
     NOTHING,
-    Alert,
-    Ceiling,
-    Ceilings,
-    Spend,
-    alerts,
-    check,
     complete_usage,
     current,
     drop_impossible_usage,
     largest_spend,
     least,
     price_attempt,
-    since,
     sum_spend,
     together,
     use_reported_cost,

@@ -4,17 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from ullage.delegate.delegation import cost_json
-from ullage.delegate.policy import ModelEntry
-from ullage.delegate.spend_limits import (
-    NOTHING,
-    Spend,
-    complete_usage,
-    price_attempt,
-    sum_spend,
-    together,
-    use_reported_cost,
-)
+from ullage.delegate import ModelEntry, Spend, cost_json
+from ullage.delegate.spend_limits import NOTHING, complete_usage, price_attempt, sum_spend, together, use_reported_cost
 from ullage.models import Cost, Usage, shipped
 
 pytestmark = pytest.mark.requirement("S4:cost")

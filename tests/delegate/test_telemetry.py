@@ -13,10 +13,8 @@ import pytest
 
 from delegate.delegates import Both, delegate, saying
 from delegate.streams import ANSWERS, Scripted
-from ullage.delegate.delegate_tools import DelegateSource
-from ullage.delegate.delegation import Ask
-from ullage.delegate.model_call import Observer, ProviderFailed, RunRecord
-from ullage.delegate.telemetry import COLUMNS, Level, Telemetry, UsageExport, lines
+from ullage.delegate import Ask, DelegateSource, Level, Observer, ProviderFailed, RunRecord, Telemetry, UsageExport
+from ullage.delegate.telemetry import COLUMNS, lines
 from ullage.errors import SourceFailed
 from ullage.messages import Message, Text
 from ullage.tool import Call, Json, JsonObject

@@ -14,9 +14,8 @@ import pytest
 from delegate.delegates import Both, FakePurse, delegate
 from delegate.streams import ANSWERS, Scripted, events, provider
 from delegate.virtual_time import run_in_virtual_time
+from ullage.delegate import Ask, Completion, Event, Outgoing, Provider, ProviderFailed, Timeouts
 from ullage.delegate.attempt import RawEvent, RepeatFilter, attempt
-from ullage.delegate.delegation import Ask
-from ullage.delegate.model_call import Completion, Event, Outgoing, Provider, ProviderFailed, Timeouts
 from ullage.messages import Format, Message, Text, read_usage
 from ullage.models import Usage
 

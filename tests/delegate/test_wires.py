@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from delegate.streams import WIRES
-from ullage.delegate.model_call import Outgoing, ProviderFailed, Reader, ThinkingDelta
+from ullage.delegate import Outgoing, ProviderFailed, ThinkingDelta
+from ullage.delegate.model_call import Reader
 from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from ullage.models import Usage
 

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from ullage.errors import InvalidArguments
-from ullage.sql.sql_tools import read_original_query, read_query, read_schema, read_sql, read_table, tools_of
+from ullage.sql import tools_of
+from ullage.sql.sql_tools import read_original_query, read_query, read_schema, read_sql, read_table
 
 pytestmark = pytest.mark.requirement("S0:sql:limit")
 

@@ -7,8 +7,7 @@ from inline_snapshot import snapshot
 
 from sql.fakes import FakeDatabase, asker, data_of, text_of, was_cached
 from ullage.errors import DeadlinePassed, InvalidArguments, QueryFailed, Refused, SourceFailed, UnknownTool
-from ullage.sql import Limits
-from ullage.sql.sql_tools import ORIGINAL_NAMES
+from ullage.sql import ORIGINAL_NAMES, Limits
 from ullage.testing import check_closing, check_resources, check_source
 from ullage.tool import Call, Caller, Read
 

@@ -4,8 +4,7 @@ import pytest
 
 from ullage.app import meter
 from ullage.gateway import definition_text
-from ullage.sql.database import Dialect
-from ullage.sql.sql_tools import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, tools_of
+from ullage.sql import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, Dialect, tools_of
 
 pytestmark = pytest.mark.requirement("S0:sql:schema")
 

@@ -22,9 +22,9 @@ from cli.talks import HEADER, turns
 from cli.talks import compaction as talk_compaction
 from clients.files import written
 from dashboard_example import entries, fill, fill_month, servers
+from ullage.app import meter
 from ullage.app.build_dashboard import RunningServer, announce_server, build_dashboard, running_servers
 from ullage.app.build_gateway import Gateway, open_gateway
-from ullage.app.count_text import meter
 from ullage.app.usage import import_logs
 from ullage.cli import main
 from ullage.config import Flags, Places, load

@@ -4,9 +4,9 @@ import pytest
 
 from ullage.errors import Refused
 from ullage.sql import Dialect
-from ullage.sql.guard import judge
-from ullage.sql.guard.lexer import Token, read, refusal
-from ullage.sql.guard.parse_query import Passage, parse
+from ullage.sql.guard import Passage, judge, read
+from ullage.sql.guard.lexer import Token, refusal
+from ullage.sql.guard.parse_query import parse
 
 pytestmark = pytest.mark.requirement("S0:sql:read-only")
 

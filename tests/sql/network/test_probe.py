@@ -3,7 +3,7 @@
 import pytest
 
 from sql.network.servers import NAME, Stage, run
-from ullage.sql.database import Limits
+from ullage.sql import Limits
 from ullage.sql.network.mysql import probe as of_grants
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
