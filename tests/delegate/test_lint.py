@@ -229,7 +229,7 @@ def test_every_name_that_leads_nowhere_is_named_where_it_is_written():
         buckets=buckets(("q3", 0, None)),
         fallbacks={"q4": ("x", "q5"), "x": ("z",), "a": ("b",)},
     ) == {
-        "aliases.z": ["alias `z` stands for `gone`, which is no model here"],
+        "aliases.z": ["alias `z` refers to `gone`, which is not a model of the policy"],
         "routing.defaultAlias": [
             "no alias or model is called `q1`",
             "default `q1` is dead: a bucket takes every prompt",

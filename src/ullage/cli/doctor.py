@@ -204,7 +204,7 @@ def try_weights(loaded: Loaded) -> Loaded:
         return loaded
     try:
         (load_encoder if index == "encoder" else load_table)()
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with an install, it is to be told
+    except Exception as error:  # noqa: BLE001 - any fault of an installation is reported
         hint = error.suggestion if isinstance(error, UllageError) else "reinstall Ullage and its extras"
         said = f"search by meaning cannot be loaded: {error}"
         issue = Issue(severity="problem", message=said, key="search.index", suggestion=hint)

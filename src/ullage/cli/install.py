@@ -236,7 +236,7 @@ def _refuse_useless(config: ClientConfig, plan: InstallPlan) -> None:
 def _is_agreed() -> bool:
     if not can_be_asked():
         raise InvalidArguments(
-            "this is not a terminal, so nobody can confirm", suggestion="add --yes, or --dry-run to only look"
+            "this is not a terminal, so no one can confirm", suggestion="add --yes, or --dry-run to only look"
         )
     print("Change these files? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

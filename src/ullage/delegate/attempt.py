@@ -352,7 +352,7 @@ async def attempt(
             # An error after the answer was complete does not affect it.
             if not reader.is_whole:
                 raise
-        # If the stream contains several copies, one of them is read anew.
+        # If the stream contains several copies, one of them is read again.
         answer, single = reader.finish(), single_copy(came)
         if single is None:
             return answer

@@ -103,7 +103,7 @@ def _begin(lines: list[str]) -> int | None:
 
 
 def _names_files(lines: list[str], at: int) -> bool:
-    """Return whether `---` and `+++` with a hunk stand here, as `diff -u` begins a file."""
+    """Return whether a file begins here as in `diff -u`: with `---`, `+++` and a hunk."""
     return (
         lines[at].startswith("--- ")
         and at + 2 < len(lines)

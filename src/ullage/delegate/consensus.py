@@ -358,7 +358,7 @@ def _is_opposed(one: _Answer, other: _Answer) -> bool:
 
 
 def _has_swapped_numbers(one: _Answer, other: _Answer) -> bool:
-    """Return whether two numbers stand beside each other's words, as in a list whose items changed places."""
+    """Return whether two numbers changed places, as in a list whose items are swapped."""
     for left, right in zip(one.beside_numbers, other.beside_numbers, strict=True):
         for number, another in combinations(left.keys() & right.keys(), 2):
             words = left[number], left[another]

@@ -508,7 +508,7 @@ def _find_unknown_names(policy: Policy, models: ModelTable, today: date) -> Iter
     """Find aliases that point to no model."""
     for alias, identity in policy.aliases.items():
         if identity not in policy.models:
-            yield f"aliases.{alias}", f"alias `{alias}` stands for `{identity}`, which is no model here"
+            yield f"aliases.{alias}", f"alias `{alias}` refers to `{identity}`, which is not a model of the policy"
     for key, alias in _list_mentions(policy):
         if _entry(alias, policy) is None and alias not in policy.aliases:
             yield key, f"no alias or model is called `{alias}`"

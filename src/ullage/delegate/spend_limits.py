@@ -477,7 +477,7 @@ class Payment:
             await run_to_completion(self.purse.settle(ticket, _sum_attempts(used)))
         except StoreFailed as failed:
             # A paid answer must not be lost because of this.
-            return [f"what was spent could not be written down, and the estimate stands: {failed.message}"]
+            return [f"the spending could not be recorded, so the estimate is charged: {failed.message}"]
         return []
 
 

@@ -326,7 +326,7 @@ class Lineage:
             scope.star = star
 
     def _merge(self, left: Sequence[Output], right: Sequence[Output], names: Sequence[str]) -> list[Output]:
-        """Return the columns of `*` after a join with USING, each of whose names stands for a column of both sides."""
+        """Return the columns of `*` after a join with USING, each of whose names refers to a column of both sides."""
         masks = dict[str, Masks]()
         for name in names:
             columns = [one for one in (*left, *right) if one.name == name]
@@ -375,7 +375,7 @@ class Lineage:
             columns = named.columns if named.is_meant_by(node.this, folds=self.dialect != "mysql") else None
         is_plain = not node.db and not node.this.args.get("quoted")
         if columns is None and self.dialect == "mysql" and is_plain and fold(node.name) == "dual":
-            return ()  # stands for no table at all
+            return ()  # refers to no table
         if columns is None and self.dialect == "mysql" and is_plain and _SEQUENCE.fullmatch(fold(node.name)):
             return (Output("seq"),)
         return unknown_table(node, self.tables.structure) if columns is None else columns

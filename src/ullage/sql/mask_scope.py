@@ -4,7 +4,7 @@ Names are compared case-insensitively. In a case-sensitive database this masks t
 missing from the structure may contain anything. A few tables of every database that only describe others are known to
 contain no values.
 
-A `Scope` contains the sources of a SELECT and of the queries around it. If a name is ambiguous, it stands for all its
+A `Scope` contains the sources of a SELECT and of the queries around it. If a name is ambiguous, it refers to all its
 meanings; if it matches nothing known, the caller refuses.
 """
 

@@ -195,7 +195,7 @@ class Dashboard:
     """None where there is no store."""
     sign_ins: SignIns
     user: str
-    """The principal of whoever runs the server."""
+    """The principal of the user who runs the server."""
     key: str = field(repr=False)
     """The secret that the server leaves for its user, to ask for codes with."""
     tokens: Tokens | None = None

@@ -22,7 +22,7 @@ __all__ = ["LoggedCompaction", "LoggedSession", "Period", "SessionLogs", "UsageF
 _MOST_DAYS = 366
 _MOST_SESSIONS = 200
 _DAILY, _WEEKLY = 92, 400
-"""Days up to which a line of all time stands for a day, or for a week."""
+"""Days up to which a line of all time covers a day, or a week."""
 _FALL = 0.5
 """A call whose window is smaller than this share of the one before it follows a compaction."""
 _LEAST_FALL = 5_000

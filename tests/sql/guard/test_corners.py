@@ -56,7 +56,7 @@ REFUSED: list[tuple[Dialect, str, str]] = [
     ("postgres", "SELECT pg_catalog.repeat(repeat('x', 10000), 10000)", "at once"),
     ("postgres", "SELECT repeat(repeat('x', n), 10000000) FROM t", "at once"),
     ("postgres", "SELECT repeat(replace('aaaa', 'a', 'bbbbbbbbbb'), 200000)", "at once"),
-    ("postgres", "SELECT 1 OPERATOR(pg_catalog", "somebody's making"),
+    ("postgres", "SELECT 1 OPERATOR(pg_catalog", "user-defined operator"),
     ("mysql", "SHOW TABLES LIKE", "one word too many"),
     ("mysql", "SELECT GROUP_CONCAT(a LIMIT SLEEP(5)) FROM t", "cannot be read"),
     ("mysql", "SELECT GROUP_CONCAT(a LIMIT (SELECT LOAD_FILE('x'))) FROM t", "load_file()"),

@@ -538,7 +538,7 @@ def _find_emptied(record: ChangeRecord, before: object, now: object) -> list[Edi
 
 
 def _is_empty(value: object) -> bool:
-    """Return whether a table holds no values, neither itself nor in tables inside it."""
+    """Return whether a table has no values, neither itself nor in tables inside it."""
     return isinstance(value, dict) and all(_is_empty(one) for one in cast("dict[str, object]", value).values())
 
 

@@ -3,7 +3,7 @@
 For each program: its files on Linux, macOS and Windows, the tables of servers in them, the names of an entry's parts,
 its rules about tools, its model, and the entry that starts Ullage. The formats of Claude Code, Codex, Gemini CLI,
 opencode and Qwen Code were checked against files that these programs write themselves, the others against their
-documentation. Nothing is opened here. What a program writes into its first request stands in `first_request`.
+documentation. Nothing is opened here. What a program writes into its first request is in `first_request`.
 
 Other programs' rules about single tools are converted to rules of one server. Programs name a tool in their settings by
 its server and its own name: `mcp__github__delete_repo` (Claude Code, Qwen Code), `mcp_github_delete_repo` (Gemini CLI),
@@ -415,7 +415,7 @@ _MOST_MATCHERS = 200
 def _hook_patterns(document: object) -> tuple[str, ...]:
     """Return the patterns of MCP tools that the matchers of hooks name, which are regular expressions.
 
-    A matcher that holds for Ullage's tools as well needs nothing: the hook is run for them. Text that a regular
+    A matcher that also matches Ullage's tools needs nothing: the hook is run for them. Text that a regular
     expression leaves open is a star, so that no tool is missed.
     """
     found = dict[str, None]()

@@ -2,7 +2,7 @@
 
 `edit_toml` changes single tables and keys and leaves every other line as it is. The text is cut into statements, each a
 table heading or a key with its value and full path, so that every way to write a table is understood: headings, dotted
-keys and inline tables. Only an inline table that is itself changed is written anew. `tomllib` checks the result.
+keys and inline tables. Only an inline table that is itself changed is rewritten. `tomllib` checks the result.
 """
 
 import json

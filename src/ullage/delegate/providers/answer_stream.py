@@ -315,7 +315,7 @@ def _tail(said: str) -> str:
 def _hint(kind: FailureKind) -> str:
     return {
         "unauthorized": "check the provider's key, what it may be used for and whether it is paid for",
-        "exhausted": "top up the provider's account, raise its limit, or wait until that begins anew",
+        "exhausted": "top up the provider's account, raise its limit, or wait until the limit resets",
         "not_found": "check the model's name and the provider's address",
         "context_length": "shorten the prompt, or use a model with a larger window",
         "rate_limited": "wait, or add a fallback",

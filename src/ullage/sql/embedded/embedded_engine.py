@@ -530,7 +530,7 @@ def storable(cell: Cell) -> int | float | str | None:
     if isinstance(cell, (list, dict)):
         try:
             return json.dumps(cell, ensure_ascii=False)
-        except TypeError:  # a decimal stands in it
+        except TypeError:  # it contains a decimal
             return dump_value(cell)
     if isinstance(cell, int) and abs(cell) >= _LARGEST:
         return str(cell)

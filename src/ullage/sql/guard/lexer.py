@@ -363,7 +363,7 @@ class _Reader:
         if not backslash and self._dialect == "postgres" and "\\'" in text and not is_escape:
             # The quote may be escaped: by a setting, or because it continues an E'…' string on the line above.
             raise refusal(
-                "\\'", "ends a string or does not, by what stands before it", "Write it as E'…' with \\\\ or \\'."
+                "\\'", "may end a string or not, depending on what precedes it", "Write it as E'…' with \\\\ or \\'."
             )
         self._check_text(start)
         return "string", ""
@@ -399,7 +399,7 @@ class _Reader:
     def _dollar_string(self) -> tuple[TokenKind, str]:
         tag = _DOLLAR.match(self._sql, self._at)
         if tag is None:
-            raise refusal("$", "stands for a value that is not given", "Write the value itself.")
+            raise refusal("$", "is a placeholder for a value that is not given", "Write the value itself.")
         start, end = self._at, self._sql.find(tag[0], tag.end())
         if end < 0:
             raise refusal(tag[0], "opens a text that is not closed", "Write a plain '…' string.")

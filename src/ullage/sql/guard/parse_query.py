@@ -291,14 +291,12 @@ def check_operators(passage: Passage, terms: Terms) -> None:
                     "Put spaces between operators, or use built-in ones.",
                 )
             if terms.functions.get(text) == "made" and text not in terms.allowed:
-                raise refusal(
-                    text, "is an operator of somebody's making here", "Use a function that PostgreSQL brings."
-                )
+                raise refusal(text, "is a user-defined operator here", "Use a function that PostgreSQL brings.")
         elif token.is_word("operator") and passage.mark(number + 1) == "(":
             schema = passage.word(number + 2)
             if schema not in (CATALOGUES["postgres"].schemas or ()) or passage.mark(number + 3) != ".":
                 raise refusal(
                     "OPERATOR()",
-                    "may name an operator of somebody's making",
+                    "may name a user-defined operator",
                     "Write the operator itself, without a schema.",
                 )

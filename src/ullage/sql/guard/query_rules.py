@@ -162,12 +162,12 @@ def check_function(name: str, qualifier: str | None, terms: Terms) -> None:
         if name in catalogue.methods and qualifier not in _SCHEMAS:
             return
         if catalogue.schemas is not None and qualifier not in catalogue.schemas:
-            raise refusal(f"{full}()", "is a function of somebody's making", _YOURS)
+            raise refusal(f"{full}()", "is a user-defined function", _YOURS)
     own = terms.functions.get(f"{_OWN_SCHEMA}.{name}") if qualifier in (None, _OWN_SCHEMA) else None
     if own is not None and catalogue.knows(name, {name: own}):
         return
     if terms.functions.get(name) == "made":
-        raise refusal(f"{full}()", "is, or may be, a function that somebody made in this database", _YOURS)
+        raise refusal(f"{full}()", "is or may be a user-defined function of this database", _YOURS)
     if not catalogue.knows(name, terms.functions):
         known = catalogue.denied.fullmatch(name) is not None
         raise refusal(
@@ -224,7 +224,7 @@ def check_type(node: exp.DataType, terms: Terms) -> None:
         return
     raise refusal(
         ".".join(parts),
-        "is a type of somebody's making, whose checks may run anything",
+        "is a user-defined type, whose checks may run anything",
         "Compare without the cast, or name the type under `functions` in the settings of this database.",
     )
 
@@ -378,7 +378,7 @@ _UNSAFE_FUNCTIONS = frozenset({"NextValueFor", "AnonymousAggFunc", "CombinedAggF
 
 _LOCKS = "Select without locking: nothing here can be changed."
 _REASONS = {
-    "Placeholder": ("?", "stands for a value that is not given", "Write the value itself."),
+    "Placeholder": ("?", "is a placeholder for a value that is not given", "Write the value itself."),
     "Parameter": ("@", "is a variable, and none is set here", "Write the value itself."),
 }
 

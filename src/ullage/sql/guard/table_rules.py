@@ -127,7 +127,7 @@ def check_function_in_from(node: exp.Expr, terms: Terms) -> None:
         return
     name = node.name.lower() if isinstance(node, exp.Anonymous) else type(node).__name__
     if name not in tables | terms.allowed and f"from:{name}" not in terms.functions:
-        raise refusal(f"{name}()", "is not known to only read when it stands in FROM", "Name a table of this database.")
+        raise refusal(f"{name}()", "is not known to only read in FROM", "Name a table of this database.")
 
 
 def _fold_name(name: str) -> str:

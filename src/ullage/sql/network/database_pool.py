@@ -2,7 +2,7 @@
 
 A `Pool` has as many connections as statements may run at one time, opened when needed and kept for a while. Drivers
 block in threads. At a deadline or a cancellation, the caller stops waiting for the thread, the server is told to stop,
-and the socket is closed, so the limit is kept whatever the server does.
+and the socket is closed, so the limit is kept even if the server does not react.
 
 A `Session` is a driver's connection, used by one thread at a time, which may block indefinitely. `SeverableSession`
 lets another thread sever it at once, without closing a connection that is in use.

@@ -133,7 +133,7 @@ def failing_as_duckdb(path: str) -> Generator[None]:
             failure = Failure("memory", text.partition(_ADVICE)[0], code=code)
         elif "Could not set lock on file" in text:
             failure = Failure(
-                "source", "another program has it open for writing; DuckDB lets nobody read it then", code=code
+                "source", "another program has it open for writing, and DuckDB then allows no readers", code=code
             )
         elif isinstance(error, (duckdb.IOException, duckdb.SerializationException, duckdb.FatalException)):
             failure = Failure("source", text, code=code)

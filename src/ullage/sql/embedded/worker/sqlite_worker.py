@@ -345,7 +345,7 @@ def functions(connection: sqlite3.Connection) -> dict[str, str]:
     found: dict[str, str] = {}
     rows = connection.execute("SELECT lower(name), type, flags FROM pragma_function_list")
     for name, kind, flags in rows.fetchall():
-        # A function that no statement may use is volatile, whatever its flags are.
+        # A function that no statement may use is volatile.
         if flags & _DIRECT_ONLY or not is_allowed(sqlite3.SQLITE_FUNCTION, None, name):
             stability = "volatile"
         elif name in _WITHIN_A_STATEMENT:
