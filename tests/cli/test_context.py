@@ -16,7 +16,16 @@ from inline_snapshot import snapshot
 from cli.talks import answered, asked, chat, compaction, result, session, turns, words
 from ullage.cli import main
 from ullage.cli.context import chart
-from ullage.cli.session_stats import Found, Piece, by_tool, calls_carried, find_repeated_calls, losses, pieces, weigh
+from ullage.cli.session_stats import (
+    FoundConversation,
+    Piece,
+    by_tool,
+    calls_carried,
+    find_repeated_calls,
+    losses,
+    pieces,
+    weigh,
+)
 from ullage.clients import Call, Compaction, Conversation, Turn
 from ullage.context import DEFAULTS
 from ullage.messages import Format, Message, Text
@@ -285,7 +294,7 @@ def test_what_is_carried_is_what_stood_before_each_call(one: Conversation):
 
 @given(talks())
 def test_an_unreported_level_is_the_count_of_the_window(one: Conversation):
-    found = weigh(Found("x", one), DEFAULTS)
+    found = weigh(FoundConversation("x", one), DEFAULTS)
     for level in found.levels:
         own = [found.turns[place].weight.tokens for place in one.turns_in_window(level.call.place)]
         assert level.tokens == found.fixed.total.tokens + sum(own)
@@ -299,7 +308,7 @@ def test_results_that_share_a_message_are_weighed_apart(folder: Path):
     ]
     natives = [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
     one = Conversation(program="messages", format=Format.ANTHROPIC, model="claude", turns=tuple(map(Turn, natives)))
-    found = weigh(Found("x", one), DEFAULTS)
+    found = weigh(FoundConversation("x", one), DEFAULTS)
     first, second = [each for each in pieces(one, found.turns, found.scale.count) if each.category == "tool_results"]
     assert (first.label, second.label) == ("read a", "read b")
     assert second.tokens > 5 * first.tokens
@@ -326,7 +335,7 @@ def test_labels_say_the_tool_and_its_most_telling_argument(folder: Path):
         model="gpt-4o",
         turns=tuple(map(Turn, [*calls, image, orphan])),
     )
-    found = weigh(Found("x", one), DEFAULTS)
+    found = weigh(FoundConversation("x", one), DEFAULTS)
     labels = [each.label for each in pieces(one, found.turns, found.scale.count)]
     assert labels[:4] == [
         "read …/goes/on/and/on/until/it/ends/in/a/file.py",

@@ -67,8 +67,8 @@ def test_numpy_is_told_to_start_no_threads_and_nothing_that_is_started_from_here
     ask = "import os; print(os.environ.get('OPENBLAS_NUM_THREADS'))"
     script = (
         "import os, subprocess, sys\n"
-        "from ullage.cli.main import reckon_on_one_thread\n"
-        "reckon_on_one_thread()\n"
+        "from ullage.cli.main import use_one_thread\n"
+        "use_one_thread()\n"
         f"for passed_on in (None, os.environ): subprocess.run([sys.executable, '-c', {ask!r}], env=passed_on)\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}

@@ -23,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from ullage.cli import main
-from ullage.cli.serve import _behind
+from ullage.cli.serve import _describe_sources
 from ullage.config import Flags, load
 from ullage.ledger import read_entries
 from ullage.store import Database
@@ -344,9 +344,9 @@ async def test_the_sample_shop_can_be_asked_at_once(work: Path, era: str):
 def test_whoever_serves_a_database_is_told_what_to_ask(work: Path):
     write_toml(work / "ullage.toml", '[sources.stock]\ndatabase = "stock.db"\n')
     for flags, question in (([], "What is in the database stock?"), (["--sample"], "What is in the database stock?")):
-        assert question in "\n".join(_behind(load(Flags(sample=bool(flags)), {}, work)))
+        assert question in "\n".join(_describe_sources(load(Flags(sample=bool(flags)), {}, work)))
     (work / "ullage.toml").unlink()
-    first, second = _behind(load(Flags(sample=True), {}, work))
+    first, second = _describe_sources(load(Flags(sample=True), {}, work))
     assert first == "Behind it: database shop."
     assert second.startswith("  ask a model:  Which three products of the shop")
 

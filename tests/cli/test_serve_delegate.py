@@ -18,7 +18,7 @@ from app.loopback import loopback
 from approving import approve
 from delegate.policies import MODELS, POLICIES
 from ullage.cli.load_settings import show_telemetry
-from ullage.cli.serve import _behind
+from ullage.cli.serve import _describe_sources
 from ullage.config import Flags, load
 from ullage.ledger import read_entries
 from ullage.store import Database
@@ -113,9 +113,9 @@ async def test_a_client_gets_the_answer_as_text_and_the_rest_as_metadata(
 def test_whoever_serves_models_or_folders_is_told_of_them(work: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     write_toml(work / "ullage.toml", '[retrieve.docs]\nfolders = ["."]\n')
-    assert _behind(load(Flags(), {}, work)) == ["Behind it: folders docs."]
+    assert _describe_sources(load(Flags(), {}, work)) == ["Behind it: folders docs."]
     write_conf(work)
-    assert _behind(load(Flags(), {}, work)) == ["Behind it: folders docs, models of openai."]
+    assert _describe_sources(load(Flags(), {}, work)) == ["Behind it: folders docs, models of openai."]
 
 
 @pytest.mark.requirement("S4:env")

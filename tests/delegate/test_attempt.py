@@ -12,6 +12,7 @@ from ullage.delegate.providers import status_error
 from ullage.delegate.providers.answer_stream import fail_in_band
 from ullage.messages import Message, Text, ToolResult
 from ullage.models import Usage
+from ullage.tool import Json
 
 ASKED = Outgoing(
     model="m",
@@ -202,7 +203,7 @@ OTHERWISE_WRONG = (
 @pytest.mark.parametrize("message", [*TOO_LONG, *OTHERWISE_WRONG])
 def test_a_prompt_that_is_too_long_is_recognised_in_each_provider_s_words(message: str):
     kind = "context_length" if message in TOO_LONG else "bad_request"
-    error = {"message": message, "type": "invalid_request_error"}
+    error: Json = {"message": message, "type": "invalid_request_error"}
     assert status_error(400, {"error": error}, None).kind == kind
     with pytest.raises(ProviderFailed) as failed:
         fail_in_band(error)

@@ -50,10 +50,10 @@ def find_change_flags(change: DefinitionChange) -> "tuple[Flag, ...]":
     from ullage.gateway.poison import find_flags
 
     if change.kind == "tool":
-        return find_flags(change.server, [tool_of(change.offer_pending_files)])
+        return find_flags(change.server, [tool_of(change.offered)])
     if change.kind == "prompt":
-        return find_flags(change.server, (), prompts=[change.offer_pending_files])
-    return find_flags(change.server, (), instructions="\n".join(map(str, change.offer_pending_files.values())))
+        return find_flags(change.server, (), prompts=[change.offered])
+    return find_flags(change.server, (), instructions="\n".join(map(str, change.offered.values())))
 
 
 def find_server_flags(

@@ -18,7 +18,7 @@ from sql.network.silence import between
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import Engine, Limits, Question
 from ullage.sql.network.database_pool import Address
-from ullage.sql.network.mysql import Line, MySQLSession, connect_options
+from ullage.sql.network.mysql import DriverConnection, MySQLSession, connect_options
 from ullage.sql.network.postgresql import PostgreSQLSession
 from ullage.table import Cell
 
@@ -320,7 +320,7 @@ def address(url: URL) -> Address:
 def test_a_server_gets_no_file_of_this_machine(mysql: Stage) -> None:
     options: dict[str, Any] = connect_options(mysql.owner)
     # As if the server had been told that it may ask for one.
-    session = MySQLSession(Line(**options, client_flag=CLIENT.LOCAL_FILES), address(mysql.owner))
+    session = MySQLSession(DriverConnection(**options, client_flag=CLIENT.LOCAL_FILES), address(mysql.owner))
     with pytest.raises(QueryFailed, match="LOCAL"):
         session.ask(question("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE keywords"), Limits())
     assert not session.clean()
