@@ -146,6 +146,27 @@ def test_an_excerpt_has_the_beginning_the_end_and_every_constraint():
 
 
 @pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize(
+    ("task", "kept"),
+    [
+        (
+            "* never write to ~/taxes\n* the exit code is 3 when a row is skipped",
+            "the exit code is 3 when a row is skipped",
+        ),
+        (
+            "Il ne faut jamais supprimer. Le fuseau par défaut est Europe/Paris.",
+            "Le fuseau par défaut est Europe/Paris.",
+        ),
+        ('{"limits": ["do not touch legacy/"],\n "deadline": "2026-12-01"}', '"deadline": "2026-12-01"'),
+        ("請求を移行してください。依存関係はgrpcio 1.66のみ追加できます。", "依存関係はgrpcio 1.66のみ追加できます。"),
+    ],
+)
+def test_what_stands_beside_a_constraint_in_the_middle_of_a_text_is_kept_too(task: str, kept: str):
+    filler = "The plant has a long history that the reader may enjoy.\n" * 300
+    assert kept in excerpt(f"Begin.\n{filler}\n{task}\n\n{filler}End.", 600, Scale().count, recalls=True)
+
+
+@pytest.mark.requirement("S2:task")
 @pytest.mark.parametrize("every", [3, 10, 40])
 def test_no_constraint_is_lost_between_the_ends_and_the_middle_of_an_excerpt(every: int):
     filler = "The plant has a long history that the reader may enjoy.\n"

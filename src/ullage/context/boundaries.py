@@ -81,7 +81,7 @@ _FIRM = re.compile(
     r"|non (?:deve|devi|può|puoi|si)|mai|sempre|soltanto|vietato|devi|senza|al massimo|almeno|niet|nooit|altijd"
     r"|moet|alleen"
     r"|zonder|nie wolno|nigdy|zawsze|musi|musisz|tylko|bez)\b"
-    r"|必须|必須|不要|不得|不能|不可|不许|禁止|务必|只能|仅限|最多|至少|切勿|请勿|してはいけない|しないで|しないこと|必ず|以内|以下に"
+    r"|必须|必須|不要|不得|不能|不可|不许|禁止|务必|只能|仅限|最多|至少|切勿|请勿|してはいけない|しないで|しないこと|必ず|以内|以下|未満|のみ|だけ|てはならない|超過|仅可|只可"
     r"|하지 ?마|반드시|금지|절대|нельзя|никогда|всегда|только|долж(?:ен|на|но|ны)|запрещ|обязательно|не более|не менее",
     re.IGNORECASE,
 )
@@ -121,6 +121,8 @@ _TOLD = re.compile(
 """Sentences that tell what to do."""
 _BLOCK = re.compile(r"^(```+|~~~+).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 """A fenced block, in which people quote what is not their own."""
+_RANK_BESIDE = 5
+"""Rank of a sentence that only stands beside one that sets a limit."""
 _REPEATED, _ALIKE = 6, 3
 """How many sentences are the same, or begin with the same so many words, if a program or a document has them."""
 _OTHERS = 10
@@ -372,6 +374,7 @@ def _limits(text: str) -> Iterator[_Limit]:
     quoted = [found.span() for found in _BLOCK.finditer(text)]
     sentences = [one for found in _SENTENCE.finditer(text) for one in _lines_of(found)]
     ranked = [(start, sentence, rank) for start, sentence in sentences if (rank := _rank(sentence)) is not None]
+    beside = list(_beside_limits(text, sentences, ranked))
     shapes, beginnings = Counter[str](), Counter[str]()
     for _, sentence, _ in ranked:
         shape = _shape(sentence)
@@ -380,7 +383,7 @@ def _limits(text: str) -> Iterator[_Limit]:
     lines = text.split("\n")
     begins, ends = _sentences_before_data(lines) > 0, _sentences_before_data(lines[::-1]) > 0
     seen = set[str]()
-    for start, sentence, rank in sorted((*((*one, 0) for one in own), *ranked)):
+    for start, sentence, rank in sorted((*((*one, 0) for one in own), *ranked, *beside)):
         shape = _shape(sentence)
         if shape in seen:
             continue
@@ -389,6 +392,23 @@ def _limits(text: str) -> Iterator[_Limit]:
         is_quoted = any(first < start < last for first, last in quoted)
         far = [start] * (begins or not ends) + [len(text) - start] * (ends or not begins)
         yield _Limit(start, sentence, rank + _OTHERS if is_alike or is_quoted else rank, min(far))
+
+
+def _beside_limits(
+    text: str, sentences: Sequence[tuple[int, str]], ranked: Sequence[tuple[int, str, int]]
+) -> Iterator[tuple[int, str, int]]:
+    """Yield other sentences of short paragraphs in which a person sets limits: `The exit code is 3` between two lines
+    that say what must not be."""
+    firm = [start for start, _, rank in ranked if rank < _RANK_BESIDE - 1]
+    known = {start for start, _, _ in ranked}
+    starts = [start for start, _ in sentences]
+    for found in _PARAGRAPH.finditer(text):
+        first, last = found.span()
+        if last - first > _OWN or bisect_left(firm, first) == bisect_left(firm, last):
+            continue
+        for start, sentence in sentences[bisect_left(starts, first) : bisect_left(starts, last)]:
+            if start not in known and _BRIEFEST <= len(sentence) <= _LONGEST:
+                yield start, sentence, _RANK_BESIDE
 
 
 def _shape(sentence: str) -> str:

@@ -317,11 +317,11 @@ def _read_page(text: str) -> Json:
     if start < 0 or not _PAGE.search(text[start : start + _HEADING]):
         return None
     shown = _HIDDEN.sub("", text)
-    tables = [rows for found in _TABLE.finditer(shown) if (rows := _read_table(found[0]))]
+    tables: list[Json] = [rows for found in _TABLE.finditer(shown) if (rows := _read_table(found[0]))]
     words = len("".join(_bare(shown).split()))
     told = sum(len("".join(_bare(found[0]).split())) for found in _TABLE.finditer(shown))
     if tables and told >= _MOSTLY * words:
-        return tables[0] if len(tables) == 1 else tables
+        return tables[0] if len(tables) == 1 else list(tables)
     return read_outline(_page_lines(shown))
 
 

@@ -223,3 +223,17 @@ def test_a_system_message_in_openai_format_is_no_turn() -> None:
     card = ModelCard(id="claude-sonnet-4-5", provider="anthropic", family="claude-4.5", tokenizer="claude_3")
     found = weigh(request, Match(asked="x", card=card, host="openrouter", how="id"), words)
     assert found.total.tokens == 2 + 1 + 7
+
+
+@pytest.mark.parametrize("model", FAMILIES)
+def test_a_thinking_budget_beside_tools_is_counted_for_every_family(model: str) -> None:
+    family, tokenizer = FAMILIES[model]
+    card = ModelCard(id=model, provider="anthropic", family=family, tokenizer=tokenizer)
+    body: dict[str, Json] = {
+        "messages": [ASK],
+        "tools": [WEATHER],
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+    }
+    found = weigh(read(body), Match(asked=model, card=card, host=None, how="id"), words).framing
+    assert found.method is not Method.EXACT
+    assert found.high > found.tokens

@@ -464,3 +464,26 @@ def test_pictures_beside_a_message_are_pictures() -> None:
     assert weight("qwen3-vl-8b").tokens > 100
     assert weight("deepseek-r1").tokens < 10
     assert weight("deepseek-r1").high > 1_000
+
+
+SCHEMA: dict[str, Json] = {"type": "json_schema", "json_schema": {"name": "o", "schema": {"type": "object"}}}
+
+
+@pytest.mark.requirement("S3:method")
+def test_a_schema_of_the_answer_is_exact_only_where_recorded_counts_say_so() -> None:
+    body: dict[str, Json] = {"messages": [user()], "response_format": SCHEMA}
+    found = weighed(body, "gpt-oss-120b").output_schema
+    assert found.method is not Method.EXACT
+    assert found.high > found.tokens
+    assert weighed(body, "gpt-oss-120b", "together").output_schema.method is Method.EXACT
+
+
+@pytest.mark.requirement("S3:method")
+@pytest.mark.parametrize(
+    "setting", [{"previous_response_id": "r1"}, {"web_search_options": {}}, {"plugins": [{"id": "web"}]}]
+)
+def test_what_only_the_host_adds_makes_a_count_an_estimate(setting: dict[str, Json]) -> None:
+    body: dict[str, Json] = {"messages": [user()]}
+    assert weighed(body, "gpt-oss-120b").total.method is Method.EXACT
+    assert weighed(body | setting, "gpt-oss-120b").total.method is Method.ESTIMATED
+    assert weighed(body | dict.fromkeys(setting), "gpt-oss-120b").total.method is Method.EXACT

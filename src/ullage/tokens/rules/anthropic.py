@@ -304,7 +304,7 @@ def _of_settings(request: Request, frame: Frame) -> Count:
     tokens += frame.citations if any(map(_cites, request.messages)) else 0
     found = _fixed_count(tokens, 0.05)
     if kind == "enabled" and request.tools:
-        found = replace(found, high=found.high + _INTERLEAVED)
+        found += Count(tokens=0, method=Method.CALIBRATED, low=0, high=_INTERLEAVED)
     return found + _of_servers(request)
 
 

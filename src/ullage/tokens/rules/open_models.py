@@ -626,6 +626,15 @@ _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
 )
 
 
+_HIDE_SCHEMAS = ("mistral", "together", "llamacpp")
+"""Hosts whose recorded counts are the same with a schema of the answer and without."""
+_SCHEMA_AROUND = 60
+"""Most tokens of the words around a schema."""
+_UNSEEN = ("previous_response_id", "conversation", "web_search_options", "search_parameters", "plugins")
+"""Settings that add to a prompt what the request does not contain."""
+_UNSEEN_AT_MOST = 20_000
+
+
 def template_of(match: Match) -> Template:
     """Return the template of the model's family, as its host fills it."""
     name = f"{match.card.id} {match.card.family}".lower()
@@ -641,7 +650,8 @@ def template_of(match: Match) -> Template:
 def weigh(request: Request, match: Match, count: CountText) -> Weight:
     thinking = request.settings.get("thinking")
     keeps_thoughts = isinstance(thinking, dict) and thinking.get("clear_thinking") is False
-    scale = _Scale(template_of(match), count, request.format, keeps_thoughts)
+    host = match.host or (match.card.provider if match.card.provider == "mistral" else "")
+    scale = _Scale(template_of(match), count, request.format, keeps_thoughts, host in _HIDE_SCHEMAS)
     if "prompt" in request.settings and match.host != "ollama":
         return Weight(messages=tuple(map(scale.completion, request.messages)))
     if request.settings.get("input") is True and "embed" not in match.card.id:
@@ -654,13 +664,20 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
         unsure = not scale.template.hides_tools
         frame, tools = _perhaps(total((frame, *tools))) if unsure else ZERO, tuple(ZERO for _ in tools)
     return Weight(
-        framing=scale.framing(request),
+        framing=scale.framing(request) + _of_unseen(request),
         system=total(scale.messages(request.system)),
         tools=tools,
         tools_framing=frame,
         messages=tuple(scale.messages(request.messages)),
         output_schema=scale.output_schema(request),
     )
+
+
+def _of_unseen(request: Request) -> Count:
+    """Weigh what only the host knows: an earlier conversation that the request names, and what a search finds."""
+    if all(request.settings.get(key) in (None, False, "", []) for key in _UNSEEN):
+        return ZERO
+    return Count(tokens=0, method=Method.ESTIMATED, low=0, high=_UNSEEN_AT_MOST)
 
 
 def _perhaps(tools: Count) -> Count:
@@ -700,6 +717,8 @@ class _Scale:
     count: CountText
     format: Format
     keeps_thoughts: bool
+    hides_schema: bool = False
+    """Whether the host is known not to show the model the schema of the answer."""
 
     def completion(self, message: Message) -> Count:
         """Weigh a text to be continued or embedded, which has no template; hosts differ by a mark or two."""
@@ -747,7 +766,12 @@ class _Scale:
             return ZERO
         wanted = asked.get("json_schema", asked if "schema" in asked else None)
         if self.template.shown is None or not isinstance(wanted, dict):
-            return self._loosely(self._weigh_template_text(self.template.json))
+            found = self._loosely(self._weigh_template_text(self.template.json))
+            if not isinstance(wanted, dict) or self.hides_schema:
+                return found
+            # Most hosts enforce a schema without showing it; some add it to the prompt, with words around it.
+            most = found.high + _SCHEMA_AROUND + 2 * self.count(dumps(wanted)).high
+            return Count(tokens=found.tokens, method=_at_best(found.method), low=found.low, high=most)
         compact = self.template.compact_schema and "schema" in wanted
         shown = dumps(wanted["schema"], separators=(",", ":")) if compact else dumps(wanted)
         return _widen_band(self._weigh_template_text(self.template.shown + shown), 0.2)
