@@ -133,7 +133,7 @@ class Loose:
         names = [item for item in cast("list[object]", value) if item != ""] if isinstance(value, list) else value
         found, is_whole = readable(cast("object", names))
         if not is_whole:
-            self._misread(key, value)
+            self._misread(key, cast("object", value))
         return tool_names(found, self.path[-1])
 
     def _read(self, read: Callable[[object], Value | None], key: str, value: object) -> Value | None:
