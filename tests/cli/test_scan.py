@@ -14,6 +14,7 @@ from approving import approve
 from ullage.app import count
 from ullage.app.install_plan import find_doubled
 from ullage.cli import main
+from ullage.cli.scan import show_overview
 from ullage.clients.configs import (
     PROGRAMS,
     ClientConfig,
@@ -436,3 +437,11 @@ def test_the_model_of_a_project_is_not_taken_into_the_profile(work: Path, capsys
     settings = users_file(work.parent).read_text(encoding="utf-8")
     assert "claude-sonnet-5" in settings
     assert "claude-haiku" not in settings
+
+
+def test_the_first_screen_names_files_that_cannot_be_read(work: Path, capsys: pytest.CaptureFixture[str]):
+    broken = work.parent / "home" / ".gemini" / "settings.json"
+    broken.parent.mkdir()
+    broken.write_text("{", encoding="utf-8")
+    assert show_overview(as_json=False) == 0
+    assert "problem  ~/.gemini/settings.json is not JSON: " in capsys.readouterr().out
