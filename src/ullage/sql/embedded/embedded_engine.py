@@ -58,7 +58,7 @@ from ..database import (
     Trigger,
     in_order,
 )
-from ..run_query import with_nearest
+from ..run_query import suggest_names
 
 __all__ = [
     "MEMORY",
@@ -687,7 +687,7 @@ class TableWorker:
                 Table(name=name or "result", columns=tuple(Column(name=one, type="") for one in names))
                 for name, (names, _) in named.items()
             )
-            near = with_nearest(error, Structure(tables=tables), [table.name for table in tables])
+            near = suggest_names(error, Structure(tables=tables), [table.name for table in tables])
             if near.options == error.options:
                 raise
             raise QueryFailed(
