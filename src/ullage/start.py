@@ -46,7 +46,7 @@ def main() -> int:
         return run(session=session)
     except Exception as error:
         if session is not None:
-            failure = {
+            failure: dict[str, object] = {
                 "error_code": "INTERNAL_ERROR",
                 "message": f"Ullage could not be started: {type(error).__name__}",
                 "suggestion": "run `ullage doctor`; the client's log has the details",

@@ -59,9 +59,10 @@ def _number(given: "dict[str, Any]", *path: str) -> float | None:
     value: Any = given
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    # What is not a number, or no figure of a session, is not shown.
-    is_figure = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST
-    return float(value) if is_figure else None
+    # Values that cannot be a figure of a session are not shown.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
+        return None
+    return float(value)
 
 
 def _session(given: "dict[str, Any]") -> str | None:

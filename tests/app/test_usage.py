@@ -436,9 +436,8 @@ def test_what_the_gateway_saved_is_priced_by_the_models_in_the_logs_of_the_same_
     prices = {OPUS: Decimal("0.0000005"), "gpt-5": Decimal("0.0000001")}
 
     def price(name: str) -> Price:
-        return Price(
-            currency="USD", input=Decimal(1), output=Decimal(1), cache_read=prices[name], source="", date="2026-11-01"
-        )
+        day = date(2026, 11, 1)
+        return Price(currency="USD", input=Decimal(1), output=Decimal(1), cache_read=prices[name], source="", date=day)
 
     report = usage_report(database, by=by, prices=price)
     assert report.total.saved.dollars == Decimal("0.5") + Decimal("0.1")

@@ -235,7 +235,7 @@ def _own_entry(
     table = program.make_entry(command[0], tuple(command[1:]), unasked)
     given = program.make_entry(command[0], tuple(command[1:]), (*UNASKED_TOOLS, *CALLING_TOOLS))
     flags = (program.keys.disabled, program.keys.enabled, program.keys.environment)
-    before = {} if present is None else _table(present.raw)
+    before: Mapping[str, object] = {} if present is None else _table(present.raw)
     table |= {key: value for key, value in before.items() if key not in given and key not in flags}
     set_there = _table(before.get(program.keys.environment))
     return {**table, program.keys.environment: dict(set_there)} if set_there else table

@@ -295,6 +295,10 @@ class Surroundings:
                 )
 
 
+def _pass_on_nothing(names: Sequence[str]) -> dict[str, object]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """The description of one program."""
@@ -328,7 +332,7 @@ class Program:
     wholes: Callable[[str], tuple[str, ...]] = lambda server: ()
     """The names of a server with all its tools in its rules."""
     aliases: tuple[str, ...] = ()
-    pass_on: Callable[[Sequence[str]], dict[str, object]] = lambda names: {}
+    pass_on: Callable[[Sequence[str]], dict[str, object]] = _pass_on_nothing
     """Parts of an entry that give the server these variables of the program's own environment; empty for programs that
     give it all."""
     allowed_servers: tuple[KeyPath, ...] = ()
@@ -937,7 +941,7 @@ _QWEN = replace(
     list_files=_qwen_files,
     list_command=("qwen", "mcp", "list"),
     usual_model="qwen3-coder-plus",
-    pass_on=lambda names: {},
+    pass_on=_pass_on_nothing,
     defers_tools=True,
 )
 
