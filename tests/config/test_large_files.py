@@ -34,10 +34,18 @@ def test_a_projects_file_that_is_too_large_is_not_read(tmp_path: Path):
         assert any("larger than 512 KiB" in issue.message for issue in loaded.issues) is (count == 0)
 
 
-@pytest.mark.parametrize("line", ["a" + ".a" * 200_000 + " = 1", "[servers" + ".'a b'" * 80_000 + "]"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" + ".a" * 200_000 + " = 1",
+        "[servers" + ".'a b'" * 80_000 + "]",
+        "x = 1 # it's\n" + "a" + " . a" * 100_000 + " = 1",
+        "x = { a" + '."\\"."' * 80_000 + " = 1 }",
+    ],
+)
 def test_a_key_of_many_parts_is_no_key(line: str):
     (issue,) = read_ullage_toml(page("ullage.toml", line)).issues
-    assert "200 points or more" in issue.message
+    assert "200 parts or more" in issue.message
 
 
 def test_lines_with_many_points_in_a_text_are_read():
@@ -45,6 +53,19 @@ def test_lines_with_many_points_in_a_text_are_read():
     layer = read_ullage_toml(page("ullage.toml", text))
     assert layer.issues == ()
     assert layer.values["gateway.model"] == "x"
+
+
+def test_a_long_line_of_sentences_is_read():
+    text = f"[servers.x]\ncommand = 'say'\nargs = ['{'One. ' * 300}', \"{'a.b' * 300}\"] # {'.a' * 300}\n"
+    layer = read_ullage_toml(page("ullage.toml", text))
+    assert layer.issues == ()
+    assert list(layer.servers) == ["x"]
+
+
+@pytest.mark.parametrize("line", ["a" * 500_000, '"' + '\\"' * 250_000, "'" * 500_001, "a = " + ". " * 250_000])
+def test_a_line_that_is_not_toml_is_refused_in_linear_time(line: str):
+    (issue,) = read_ullage_toml(page("ullage.toml", line)).issues
+    assert "is not TOML" in issue.message
 
 
 def test_the_line_is_looked_up_for_the_first_errors_of_a_large_file():

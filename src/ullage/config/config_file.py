@@ -410,13 +410,16 @@ def load_toml(text: str) -> dict[str, object]:
         ValueError: It is not TOML, or a line has a key of many parts, for which `tomllib` takes time that grows with
             the square of their number.
     """
-    if _LONG_KEY.search(text):
-        raise ValueError("a line has 200 points or more, as a key with too many parts has")
+    if _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
+        raise ValueError("a key has 200 parts or more")
     return tomllib.loads(text)
 
 
-_LONG_KEY = re.compile(r"^(?:[^\n.]*+\.++){200}", re.MULTILINE)
-"""A line with so many points that it may be such a key."""
+_STRING_OR_COMMENT = re.compile(
+    r'''"""(?s:\\.|(?!""").)*+(?:""")?|'{3}(?s:(?!'{3}).)*+(?:'{3})?|"(?:\\.|[^"\\\n])*+"?|'[^'\n]*+'?|#[^\n]*+'''
+)
+"""Also a string without an end, where `tomllib` stops."""
+_LONG_KEY = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){199}")
 
 
 def join_path(path: Sequence[str]) -> str:
