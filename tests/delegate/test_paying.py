@@ -73,7 +73,7 @@ async def test_an_answer_is_not_lost_where_its_price_cannot_be_written_down():
     async with both.client() as client:
         outcome = await delegate(client, purse).run(ASK)
     assert outcome.completion.text == "Hello there"
-    assert "the estimate stands: the disk is full" in outcome.warnings[0]
+    assert "so the estimate is charged: the disk is full" in outcome.warnings[0]
 
 
 @pytest.mark.requirement("S4:budgets")

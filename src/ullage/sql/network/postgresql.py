@@ -24,6 +24,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Any, cast
 
 import psycopg
@@ -595,11 +596,8 @@ class PostgreSQLSession:
             if first is None:
                 return Answer(columns=(), rows=(), more=False)
             columns = tuple((first.fname(place) or b"").decode("utf-8", "replace") for place in range(first.nfields))
-            rows: list[Row] = []
-            most = limits.cell
-            rows.extend(self._values(first, most))
-            for result in results:
-                rows.extend(self._values(result, most))
+            # Rows are read from the server only as far as they are taken.
+            rows = (row for result in chain((first,), results) for row in self._values(result, limits.cell))
             return take_rows(columns, rows, question.rows, limits)
 
     def structure(self) -> Structure:
