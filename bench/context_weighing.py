@@ -20,7 +20,7 @@ from accuracy import quantile
 from context_traces import data_folder
 
 from ullage.context.token_weights import Anchored, Entry, Fixed, Scale, observe
-from ullage.context.usage import usage_of
+from ullage.context.window_usage import usage_of
 from ullage.messages import Format
 from ullage.models import Usage, shipped
 from ullage.tokens import Count, Meter, Method, drain

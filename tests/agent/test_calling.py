@@ -3,7 +3,7 @@ import json
 import anyio
 import pytest
 
-from ullage.agent.tools import Calls, Offered, Returned, find_unanswered_calls, make_sendable, with_own_ids
+from ullage.agent.function_tools import Calls, Offered, Returned, find_unanswered_calls, make_sendable, with_own_ids
 from ullage.errors import InvalidArguments
 from ullage.messages import Media, Message, Text, ToolCall, ToolResult
 from ullage.testing import FakeSource

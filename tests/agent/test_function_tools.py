@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agent.agents import ScriptedModel, calls, context, delegate, says, tools
 from ullage.agent import FunctionTools, Returned, run_agent
-from ullage.agent.tools import as_sources
+from ullage.agent.function_tools import as_sources
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.tool import Call, Reply
 

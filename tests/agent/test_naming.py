@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.agent.tools import acceptable_names
+from ullage.agent.function_tools import acceptable_names
 
 pytestmark = pytest.mark.requirement("S2:formats")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.agent.tools import Offered
+from ullage.agent.function_tools import Offered
 from ullage.errors import SourceFailed, UnknownTool
 from ullage.testing import FakeSource
 from ullage.tool import Call, Listing, Reply, Tool, ToolSource

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.agent.tools import parts_of, text_in
+from ullage.agent.function_tools import parts_of, text_in
 from ullage.messages import Media, Part, Text
 from ullage.tool import Block, Needs, Reply, Structured
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from ullage import status_line
-from ullage.app.usage import five_hour_blocks, import_logs
+from ullage.app.usage_advice import five_hour_blocks, import_logs
 from ullage.cli import main
 from ullage.cli import usage as cli_usage
 from ullage.ledger import Entry, Group, ModelUse, Spent, usage_report

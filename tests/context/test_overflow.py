@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.context.usage import learnt_window
+from ullage.context.window_usage import learnt_window
 
 pytestmark = pytest.mark.requirement("S2:long")
 

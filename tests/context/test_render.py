@@ -3,7 +3,16 @@ from dataclasses import replace
 
 import pytest
 
-from ullage.context.usage import Breakdown, ContextUsage, ToolShare, percent, render, render_grid, render_line, tokens
+from ullage.context.window_usage import (
+    Breakdown,
+    ContextUsage,
+    ToolShare,
+    percent,
+    render,
+    render_grid,
+    render_line,
+    tokens,
+)
 from ullage.tokens import Method
 
 pytestmark = pytest.mark.requirement("S2:render")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ullage.context import Entry, Options
 from ullage.context.token_weights import Fixed, Scale, ToolWeight, apportioned, observe
-from ullage.context.usage import ContextUsage, usage_of
+from ullage.context.window_usage import ContextUsage, usage_of
 from ullage.messages import Format, Message, read_request
 from ullage.models import Usage, shipped
 from ullage.tokens import Count, Meter, Method, drain

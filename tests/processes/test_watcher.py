@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from ullage.processes import ProcessWatcher, find_processes, read_processes, signal_processes
-from ullage.processes import sweep as sweeping
-from ullage.processes.sweep import main
+from ullage.processes import ProcessWatcher, end_processes, find_processes, read_processes, signal_processes
+from ullage.processes.end_processes import main
 from upstreams import settle_in, write_toml
 
 pytestmark = [
@@ -121,7 +120,7 @@ def watchers_of(pid: int) -> list[int]:
             words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if process.parent == pid and any(word.endswith(b"/processes/sweep.py") for word in words):
+        if process.parent == pid and any(word.endswith(b"/processes/end_processes.py") for word in words):
             found.append(process.pid)
     return found
 
@@ -327,8 +326,8 @@ def test_a_stubborn_process_is_killed_after_it_was_asked_to_end():
 
 
 def test_without_a_process_table_the_registered_group_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(sweeping, "_PROC", str(tmp_path / "none"))
-    monkeypatch.setattr(sweeping, "_TERM_SECONDS", 0.1)
+    monkeypatch.setattr(end_processes, "_PROC", str(tmp_path / "none"))
+    monkeypatch.setattr(end_processes, "_TERM_SECONDS", 0.1)
     with subprocess.Popen(["sh", "-c", "sleep 1000 & wait"], start_new_session=True) as group:
         main(["nobody", f"{group.pid}:0"])
         assert group.wait(10) == -signal.SIGTERM

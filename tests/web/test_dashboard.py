@@ -25,7 +25,7 @@ from dashboard_example import entries, fill, fill_month, servers
 from ullage.app import meter
 from ullage.app.build_dashboard import RunningServer, announce_server, build_dashboard, running_servers
 from ullage.app.build_gateway import Gateway, open_gateway
-from ullage.app.usage import import_logs
+from ullage.app.usage_advice import import_logs
 from ullage.cli import main
 from ullage.config import Flags, Places, load
 from ullage.errors import Denied, UllageError, Unavailable, UnknownResource

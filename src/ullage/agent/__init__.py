@@ -1,7 +1,6 @@
 """The agent loop: a model that calls tools and stays within its context window."""
 
-from .loop import run_agent
-from .tools import (
+from .function_tools import (
     Called,
     ContextStatus,
     Corrected,
@@ -15,6 +14,7 @@ from .tools import (
     ToolsGiven,
     Used,
 )
+from .loop import run_agent
 
 __all__ = [
     "Called",

@@ -24,7 +24,7 @@ from ullage.messages import Message, Text, Thinking, ToolCall
 from ullage.models import Usage
 from ullage.tool import ANONYMOUS, Caller, JsonObject
 
-from .tools import (
+from .function_tools import (
     Called,
     Calls,
     ContextStatus,

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from pathlib import Path
 
-from ullage.app.usage import Advice, Block, Span, UnusedTools, advise, five_hour_blocks, open_usage, unused_tools
+from ullage.app.usage_advice import Advice, Block, Span, UnusedTools, advise, five_hour_blocks, open_usage, unused_tools
 from ullage.errors import InvalidArguments
 from ullage.ledger import GROUPS, Group, Line, Report, usage_report
 from ullage.tool import Json

@@ -9,7 +9,7 @@ from .summary import Breaker, Summarizer, SummaryAnswer, SummaryFunction, Summar
 from .token_weights import Anchored, Category, Entry, Fixed, Kind, Scale, ToolWeight, observe
 from .tool_pairs import pair
 from .truncate_messages import Change, Dropped, Fate, Shed, Tier, mask
-from .usage import (
+from .window_usage import (
     Breakdown,
     ContextUsage,
     ToolShare,
@@ -20,8 +20,8 @@ from .usage import (
     render_line,
     usage_of,
 )
-from .usage import percent as shown_percent
-from .usage import tokens as shown_tokens
+from .window_usage import percent as shown_percent
+from .window_usage import tokens as shown_tokens
 
 __all__ = [
     "DEFAULTS",

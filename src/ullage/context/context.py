@@ -29,7 +29,7 @@ from .session import RECALL, RecallSource, Session
 from .summary import Breaker, Summarizer, SummaryFunction, as_summarizer
 from .token_weights import Entry
 from .truncate_messages import Dropped, Shed
-from .usage import ContextUsage, learnt_window
+from .window_usage import ContextUsage, learnt_window
 
 __all__ = ["Context", "Plan", "Prepared", "history_entry"]
 

@@ -45,7 +45,7 @@ from .session import Draft, Record, Session, SessionChanged, listed
 from .token_weights import Anchored, Entry, Fixed, Kind, Scale, changes_framing, observe
 from .tool_pairs import Call, Pairing, is_instruction, pair, text_of
 from .truncate_messages import Shed
-from .usage import ContextUsage, usage_of
+from .window_usage import ContextUsage, usage_of
 
 __all__ = ["Amended", "Coming", "History", "Keeping", "News", "amended", "is_broken", "refuse_what_cannot_be_read"]
 

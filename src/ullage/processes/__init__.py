@@ -3,8 +3,8 @@ all of their descendants. Also the user of this process."""
 
 import os
 
+from .end_processes import Process, find_processes, is_running, read_processes, signal_processes
 from .search_path import LISTS_OF_FOLDERS, absolute_folders, find_executable
-from .sweep import Process, find_processes, is_running, read_processes, signal_processes
 from .watcher import ProcessWatcher, Registration, process_watcher
 
 __all__ = [

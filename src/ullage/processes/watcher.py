@@ -3,7 +3,7 @@
 Ullage normally ends its servers itself. SIGKILL, a crash or the kernel's out-of-memory killer prevent that, and a
 parent-death signal (`PR_SET_PDEATHSIG`) would reach only direct children: `npx` and `uvx` run the real server as a
 grandchild. So each Ullage has one small process with the reading end of a pipe whose only writing end is Ullage's. When
-the pipe closes while servers are still registered, the watcher runs `sweep.py`.
+the pipe closes while servers are still registered, the watcher runs `end_processes.py`.
 
 The watcher is a loop of `/bin/sh` (1.6 MiB resident, 0.1 MiB of it its own; Python would take 8.3 MiB), started with
 the first child process, in a session of its own, with no other file descriptor. Every child process is registered: an
@@ -27,13 +27,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
-from .sweep import MARK, start_time
+from .end_processes import MARK, start_time
 
 __all__ = ["ProcessWatcher", "Registration", "process_watcher"]
 
 _log = logging.getLogger(__name__)
 
-_SWEEP = Path(__file__).with_name("sweep.py")
+_SWEEP = Path(__file__).with_name("end_processes.py")
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """Variables that an interpreter may need to start at all."""
 _LIVED = 10.0

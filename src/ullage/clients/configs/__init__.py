@@ -4,7 +4,9 @@
 not affected; `UndoFolder` carries out such a change and takes it back.
 """
 
-from .client_files import (
+from .first_request import ListedServer, first_request_texts, format_definition, format_instructions
+from .known_programs import PROGRAMS, Program, Surroundings, apply_rules, find_program
+from .replace_files import (
     ChangeRecord,
     ClientConfig,
     FileChanged,
@@ -21,8 +23,6 @@ from .client_files import (
     replace_file,
     undo_change,
 )
-from .first_request import ListedServer, first_request_texts, format_definition, format_instructions
-from .programs import PROGRAMS, Program, Surroundings, apply_rules, find_program
 from .server_entries import (
     ConfigFile,
     Edit,

@@ -32,7 +32,7 @@ from typing import Any, cast
 from ullage.start_cache import project_walk
 
 from .jsonc import edit_jsonc, parse_jsonc
-from .programs import PROGRAMS, FileRules, Platform, Program, Surroundings, apply_rules
+from .known_programs import PROGRAMS, FileRules, Platform, Program, Surroundings, apply_rules
 from .server_entries import (
     ConfigFile,
     Edit,

@@ -3,8 +3,8 @@
 Used in two ways. Ullage imports it to end one server completely. The watcher runs it as a program when Ullage has
 died without ending its servers:
 
-    python -I -S sweep.py OWNER [PID:START | pending-N]...     end these processes and all that carry the owner's mark
-    python -I -S sweep.py --watch OWNER                        read the entries from standard input until it is closed
+    python -I -S end_processes.py OWNER [PID:START | pending-N]...   end these processes and all with the owner's mark
+    python -I -S end_processes.py --watch OWNER                      read entries from standard input until it closes
 
 It needs the standard library alone and imports as little of it as possible, because it runs where Ullage no longer
 does.
