@@ -64,8 +64,8 @@ def test_every_link_in_the_docs_leads_somewhere(path: Path):
 
 MEASURED = re.compile(
     r"\d\.\d+ ?%|\d (?:ms|µs)\b|\d s of CPU|\bMB/s|nDCG|\bmeasured \d|times (?:faster|cheaper|smaller)"
-    r"|\d (?:tokens|files|ms|MB|s|%)(?!\w)[^.;:]* instead of [\d,]*\d"
-    r"|\d times tiktoken|\d % (?:less|more|cheaper) than|\d of \d+ \w+ (?:right|wrong)|\d(?:\.\d+)? of the tokens"
+    r"|\d ?(?:tokens|files|ms|MB|s|%)(?!\w)[^.;:]* instead of [\d,]*\d"
+    r"|\d times tiktoken|\d ?% (?:less|more|cheaper) than|\d of \d+ \w+ (?:right|wrong)|\d(?:\.\d+)? of the tokens"
 )
 """Words around figures that only a measurement gives."""
 QUANTITY = re.compile(

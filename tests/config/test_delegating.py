@@ -175,7 +175,7 @@ def test_what_a_provider_leaves_out_is_its_makers(desk: Desk, text: str, kind: s
             "[providers.openai]\nbase_url = 'https://host?key=hunter2'",
             "the address of provider `openai` holds a secret",
         ),
-        ("[delegate]\nconf = ''", "`delegate.conf` must be a text"),
+        ("[delegate]\nconf = ''", "`delegate.conf` must be a string"),
         ("[delegate]\nalias = {}", "unknown key `alias` in `[delegate]`"),
         ("[delegate]\naliases = 3", "`delegate.aliases` must be a table"),
         ("[delegate.budgets]\nyear = {}", "unknown key `year` in `[delegate.budgets]`"),

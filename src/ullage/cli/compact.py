@@ -4,8 +4,8 @@ Oversized results are truncated first, then old results are replaced by short no
 digest, or a summary if a summarizer is given. A session written by Ullage is changed in place, and everything removed
 stays in its archive. Any other file is left unchanged and the shorter version is written to --output.
 
-With --dry-run nothing is written and no model is called: the command prints what each step would remove, and from
-which message on the provider would have to read the prompt again.
+With --dry-run nothing is written and no model is called: the command prints what each step would remove, and the
+first message that the provider would have to read again.
 """
 
 import argparse

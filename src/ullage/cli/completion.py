@@ -40,7 +40,7 @@ class _Command:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="your shell")
-    parser.add_argument("--json", action="store_true", help="print JSON: the script as a text")
+    parser.add_argument("--json", action="store_true", help="print JSON, with the script as a string")
 
 
 def run(arguments: argparse.Namespace) -> int:

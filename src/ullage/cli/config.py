@@ -20,7 +20,9 @@ __all__ = ["arguments", "run"]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--why", action="store_true", help="show which file, variable or flag each value comes from, pending ones too"
+        "--why",
+        action="store_true",
+        help="show the file, variable or flag that sets each value, including pending files",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--model", metavar="NAME", help="model for token counts and the window")

@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-m",
         action="append",
         metavar="MODEL",
-        help=f"count for this model; give it several times to compare (default: {CURRENT_MODEL})",
+        help=f"count for this model; repeat to compare models (default: {CURRENT_MODEL})",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -76,8 +76,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--scope",
         choices=get_args(MovedScope),
         default="user",
-        help="which servers to move: yours for all folders (default), those of this folder's project, or both; the "
-        "latter stay limited to the folder",
+        help="which servers to move: yours for all folders (default), those of this folder's project, or both; "
+        "project servers stay limited to the folder",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--no-start", action="store_true", help="do not start the servers to count their tools")

@@ -155,7 +155,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="also serve the MCP servers of another program's configuration file; may be given again",
+        help="also serve the MCP servers of another program's configuration file; may be repeated",
     )
     parser.add_argument("--store", metavar="URL", help="SQLite file or PostgreSQL database for catalogue and ledger")
     parser.add_argument("--client", metavar="NAME", help="client profile to use; usage is recorded under this name")

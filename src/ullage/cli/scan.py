@@ -1,8 +1,8 @@
 """Start the MCP servers of every program once, and count what their tools cost.
 
 Shows for each program what its servers add to every request, and how much of it Ullage would save, in tokens of that
-program's model. Programs that load tools on demand are charged only what they send. Servers of project files that you
-have not approved are listed and not started. Nothing is changed.
+program's model. Programs that load tools on demand are charged only for what they send. Servers from project files that
+you have not approved are listed but not started. Nothing is changed.
 """
 
 import argparse

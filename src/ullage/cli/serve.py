@@ -1,7 +1,7 @@
 """Run the MCP gateway, on stdio or, with --http, over HTTP.
 
 It serves the servers, databases, folders and models of ullage.toml, and the servers of other programs' configuration
-files named there or with --include.
+files that are named there or with --include.
 """
 
 import argparse
@@ -110,7 +110,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[:PORT]",
         action="append",
         default=[],
-        help="with --http: another host name that clients use, such as a proxy's; may be given again",
+        help="with --http: another host name that clients use, such as a proxy's; may be repeated",
     )
     parser.add_argument(
         "--access-log",

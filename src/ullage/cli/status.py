@@ -1,6 +1,6 @@
 """Show where Ullage is installed, and what each program has configured.
 
-Starts nothing. Warns if a program lists a server that Ullage also serves, because its tokens are then paid for twice.
+Starts nothing. Warns if a program lists a server that Ullage also serves, because you then pay for its tokens twice.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Print one line for a program's status line: window, session cost, today's cost, tokens saved.
 
-Reads Claude Code's status-line JSON from standard input; without it, only today is shown. Figures come from the
-ledger. The logs are imported in the background, at most once a minute.
+Reads Claude Code's status-line JSON from standard input; without it, only today's figures are shown. Figures come
+from the ledger. The logs are imported in the background, at most once a minute.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Review and approve project files, and changed tool definitions.
 
 Without arguments, list what waits for approval. With the path of an ullage.toml, another program's MCP file or a folder
-with models.json and policies.json, approve its present content and that of every file it includes. With the name of a
+with models.json and policies.json, approve its current content and that of every file it includes. With the name of a
 server, accept the changed definitions of its tools.
 """
 

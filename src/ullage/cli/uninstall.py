@@ -1,7 +1,7 @@
 """Remove Ullage from a program and restore its servers.
 
-The program's file is restored byte for byte. If it has been changed since the installation, only the servers are put
-back and Ullage's entry is removed. Entries of your ullage.toml that only this program used are removed.
+The program's file is restored byte for byte. If it has changed since the installation, only the servers are put
+back and Ullage's entry is removed. Entries in your ullage.toml that only this program used are removed.
 """
 
 import argparse

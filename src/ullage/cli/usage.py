@@ -38,9 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--since", metavar="DAY", help="first day: 2026-11-18, 7d, today (default: 30 days; all with --by month)"
     )
     parser.add_argument("--until", metavar="DAY", help="last day")
-    parser.add_argument(
-        "--by", choices=(*GROUPS, "block"), default="day", help="what each line is about (default: day)"
-    )
+    parser.add_argument("--by", choices=(*GROUPS, "block"), default="day", help="what to group by (default: day)")
     parser.add_argument("--timezone", metavar="ZONE", help="time zone of the days (default: this machine's)")
     parser.add_argument("--store", metavar="URL", help="store with the ledger (default: that of the settings)")
     form = parser.add_mutually_exclusive_group()

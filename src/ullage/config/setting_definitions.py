@@ -89,7 +89,7 @@ class Kind:
     wanted: str
     """Description with its article, for messages and the reference."""
     read: Callable[[object], object | None]
-    nature: str = "a text"
+    nature: str = "a string"
     """Description, in place of `describe_value`, of a value that has at least the right type."""
 
 
@@ -212,7 +212,7 @@ _LEVELS: tuple[str, ...] = get_args(LogLevel)
 _KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|nvapi)[_-]|AIza")
 """Prefixes of API keys; no variable's name begins with one."""
 
-TEXT = Kind("a text", _text)
+TEXT = Kind("a string", _text)
 FLAG = Kind("true or false", lambda value: value if isinstance(value, bool) else None, "true or false")
 WHOLE = Kind("a whole number above 0", _whole, "a number")
 FRACTION = Kind("a number from 0 to 1", _share, "a number")
@@ -222,10 +222,10 @@ AMOUNT = Kind("a number above 0", _seconds, "a number")
 BUDGET = Kind("a whole number, 0 or more", _budget, "a number")
 BUDGETS = Kind("a table of whole numbers, 0 or more", _by_tool(_budget), "a table")
 TIMES = Kind("a table of seconds, 0 or more", _by_tool(_wait), "a table")
-LINES = Kind("a list of texts", _lines, "a list")
+LINES = Kind("a list of strings", _lines, "a list")
 NAMES = Kind("a list of names or patterns", _names, "a list")
 INHERITED = Kind("true, false, or a list of names or patterns", _parse_inherit, "a list")
-PAIRS = Kind("a table of texts", _pairs, "a table")
+PAIRS = Kind("a table of strings", _pairs, "a table")
 PREFIX = Kind("letters, digits, `_` or `-`, or nothing", _matching(r"[A-Za-z0-9_-]*"))
 ADDRESS = Kind("an address that begins with http:// or https://", _matching(r"(?s)(?:https?://|\$\{)\S.*"))
 VARIABLE = Kind("the name of a variable", _matching(r"[A-Za-z_][A-Za-z0-9_]*"))
@@ -252,7 +252,13 @@ CHOICES = {
 }
 """Options that an error lists for a kind that is a choice."""
 
-_DESCRIBED = ((bool, "true or false"), (str, "a text"), (int | float, "a number"), (list, "a list"), (dict, "a table"))
+_DESCRIBED = (
+    (bool, "true or false"),
+    (str, "a string"),
+    (int | float, "a number"),
+    (list, "a list"),
+    (dict, "a table"),
+)
 
 
 def describe_value(value: object) -> str:
@@ -327,7 +333,7 @@ PROVIDER = (
     Key(
         name="host",
         kind=TEXT,
-        means="The company that bills, by its name in price tables, such as `openrouter`.",
+        means="The company that bills you, by its name in price tables, such as `openrouter`.",
         default="the maker of the model",
     ),
 )
@@ -381,7 +387,7 @@ SPENDING = (
     Key(
         name="alerts",
         kind=SHARES,
-        means="Parts of a budget at which the log has a line, once for each part.",
+        means="Parts of a budget at which a line is logged, once for each part.",
         default="[0.5, 0.8, 1]",
     ),
 )
@@ -400,7 +406,7 @@ RETRIEVE = (
         kind=NAMES,
         means="Folders to search, with everything in them, relative to this file's folder; `~` is allowed.",
     ),
-    Key(name="files", kind=NAMES, means="Single files to search, whatever the patterns say."),
+    Key(name="files", kind=NAMES, means="Single files to search, regardless of the patterns."),
     Key(
         name="include",
         kind=NAMES,
@@ -422,7 +428,7 @@ RETRIEVE = (
     Key(
         name="max_file_bytes",
         kind=WHOLE,
-        means="Maximum bytes of a file; larger files are left out, and replies say so.",
+        means="Maximum bytes of a file; larger files are left out, and replies note this.",
         default="1000000",
     ),
 )
@@ -431,7 +437,7 @@ _WITHIN_LIMITS = (
     Key(
         name="max_rows",
         kind=WHOLE,
-        means="Maximum rows of one answer, whatever a call asks for.",
+        means="Maximum rows of one answer, even if a call asks for more.",
         default="1000",
         field="rows",
     ),
@@ -475,12 +481,12 @@ SOURCE = (
         means="Whether `query` and `schema` use this database if a call names none.",
         default="false; if no database is the default, the first one is",
     ),
-    Key(name="description", kind=TEXT, means="One line that tells the model what it finds here."),
+    Key(name="description", kind=TEXT, means="One line that describes the contents to the model."),
     *_WITHIN_LIMITS,
     Key(
         name="max_tokens",
         kind=WHOLE,
-        means="Maximum tokens of one answer, whatever a call asks for.",
+        means="Maximum tokens of one answer, even if a call asks for more.",
         default="the budget of every result",
     ),
     Key(
@@ -507,7 +513,7 @@ SOURCE = (
     ),
 )
 
-_ALLOW = Key(name="allow", kind=NAMES, means="Tools that are allowed, whatever `ask` and `deny` say.")
+_ALLOW = Key(name="allow", kind=NAMES, means="Tools that are allowed, regardless of `ask` and `deny`.")
 _ASK = Key(
     name="ask", kind=NAMES, means="Tools that the user must approve for each call; refused if the user cannot be asked."
 )
@@ -578,7 +584,7 @@ GATEWAY = (
     Key(
         name="shutdown_grace",
         kind=WAIT,
-        means="Seconds that calls in flight may still take after `ullage serve` is told to stop (SIGTERM); "
+        means="Seconds that calls in flight may still take after `ullage serve` receives SIGTERM; "
         "then they get an error.",
         default="5",
     ),
@@ -622,7 +628,7 @@ RESULTS = (
     Key(
         name="ceiling",
         kind=BUDGET,
-        means="Tokens that no result exceeds, whatever a request, `whole` or another budget says. A larger "
+        means="Tokens that no result exceeds, regardless of a request, `whole` or another budget. A larger "
         "whole result is refused with its handle. Only in your own file; 0 for none.",
         default="0",
     ),
@@ -725,7 +731,7 @@ SERVER = (
     Key(
         name="description",
         kind=TEXT,
-        means="One line that tells the model what it finds here.",
+        means="One line that describes the contents to the model.",
         default="the server's own",
     ),
     Key(
@@ -750,8 +756,8 @@ SERVER = (
     _ASK,
     _DENY,
     _ONLY,
-    Key(name="read_only", kind=NAMES, means="Tools that change nothing, even if their annotations do not say so."),
-    Key(name="writing", kind=NAMES, means="Tools that change something, whatever their annotations say."),
+    Key(name="read_only", kind=NAMES, means="Tools that change nothing, even if their annotations do not mark them."),
+    Key(name="writing", kind=NAMES, means="Tools that change something, regardless of their annotations."),
     _PINNED,
     _HIDDEN,
     Key(
@@ -800,7 +806,7 @@ STORE_KEYS = (
         kind=STORE,
         means="The store for the catalogue, the ledger, budgets, what was learned, and results that were cut: "
         "`sqlite:///path` or `postgresql://…`.",
-        default="an SQLite file in the user's data folder",
+        default="a SQLite file in the user's data folder",
     ),
 )
 TELEMETRY = (
