@@ -14,7 +14,7 @@ import pytest
 from approving import approve
 from ullage.app import install_plan
 from ullage.cli import main, uninstall
-from ullage.clients.configs import client_files
+from ullage.clients.configs import replace_files
 from ullage.config import Flags, examine
 from ullage.gateway import Rules
 from upstreams import scripted, tool, users_file
@@ -222,7 +222,7 @@ def test_uninstall_at_the_same_time_as_another_leaves_nothing_behind(work: Path,
     gemini_file(work, hub={"command": "y"})
     install("claude")
     install("gemini")
-    read, others = client_files.read_bytes, iter([["uninstall", "claude"]])
+    read, others = replace_files.read_bytes, iter([["uninstall", "claude"]])
 
     def read_before_another(path: str) -> bytes | None:
         content = read(path)

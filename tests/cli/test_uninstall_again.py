@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ullage.cli import main
-from ullage.clients.configs import client_files
+from ullage.clients.configs import replace_files
 from upstreams import users_file
 
 pytestmark = pytest.mark.requirement("U:scan")
@@ -32,8 +32,8 @@ def install(client: str) -> None:
 
 def test_a_large_file_gets_its_servers_back(work: Path, monkeypatch: pytest.MonkeyPatch):
     # A record contains the file before and after, in base 64.
-    monkeypatch.setattr(client_files, "_LARGEST", 100_000)
-    monkeypatch.setattr(client_files, "_LARGEST_RECORD", 300_000)
+    monkeypatch.setattr(replace_files, "_LARGEST", 100_000)
+    monkeypatch.setattr(replace_files, "_LARGEST_RECORD", 300_000)
     path = write(work, "claude", history=["x" * 100] * 600)
     before = path.read_bytes()
     install("claude")
