@@ -439,6 +439,18 @@ def _span(node: ast.stmt) -> range:
     return range(node.lineno, max(node.lineno, end or node.lineno) + 1)
 
 
+def excluded_lines(tree: ast.Module, source: str) -> frozenset[int]:
+    """The lines of statements that `# pragma: no cover` excludes from coverage, with their bodies."""
+    marked = {number for number, line in enumerate(source.splitlines(), 1) if "# pragma: no cover" in line}
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    return frozenset(
+        line
+        for node in statements
+        if not marked.isdisjoint(_span(node))
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    )
+
+
 def _short(node: ast.AST) -> str:
     text = " ".join(ast.unparse(node).split())
     return text if len(text) < 70 else f"{text[:67]}..."
@@ -472,15 +484,21 @@ class Module:
         self.functions: list[FunctionType] = []
 
     @cached_property
+    def source(self) -> str:
+        return Path(self.path).read_text(encoding="utf-8")
+
+    @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(Path(self.path).read_text(encoding="utf-8"), self.path)
+        return ast.parse(self.source, self.path)
 
     @cached_property
     def mutants(self) -> dict[str, list[Mutant]]:
-        """Mutants by the name of their function."""
+        """Mutants by the name of their function, without those of code that runs on another system only."""
         found: dict[str, list[Mutant]] = defaultdict(list)
+        excluded = excluded_lines(self.tree, self.source)
         for mutant in find_mutants(self.tree, self.globals, documented_numbers()):
-            found[mutant.function].append(mutant)
+            if excluded.isdisjoint(mutant.lines):
+                found[mutant.function].append(mutant)
         return found
 
 

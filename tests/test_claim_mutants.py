@@ -19,6 +19,7 @@ from claim_mutants import (
     Traced,
     apply_mutant,
     compile_mutant,
+    excluded_lines,
     f_measure,
     find_mutants,
     judged,
@@ -195,6 +196,13 @@ def test_a_number_with_a_name_is_mutated_only_where_a_document_states_it():
     plain = [("ONE", "2"), ("ONE", "0"), ("5", "6"), ("5", "4")]
     assert sorted(constants({})) == sorted(plain)
     assert sorted(constants({3: {"spend"}})) == sorted([*plain, ("FEW", "4"), ("FEW", "2")])
+
+
+def test_lines_excluded_from_coverage_are_not_mutated():
+    source = "def find(x):\n    if x > 1:  # pragma: no cover\n        y = x + 2\n        return y\n    return x\n"
+    assert excluded_lines(ast.parse(source), source) == {2, 3, 4}
+    lines = "def find(x):\n    return [\n        x,  # pragma: no cover\n    ]\n"
+    assert excluded_lines(ast.parse(lines), lines) == {2, 3, 4}
 
 
 def test_a_line_is_nearest_to_the_id_of_which_most_claims_execute_it():

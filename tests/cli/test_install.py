@@ -14,7 +14,7 @@ import pytest
 from approving import approve
 from ullage.app import install_plan
 from ullage.cli import main, uninstall
-from ullage.clients.configs import replace_files
+from ullage.clients.configs import ServerEntry, replace_files
 from ullage.config import Flags, examine
 from ullage.gateway import Rules
 from upstreams import scripted, tool, users_file
@@ -650,3 +650,23 @@ def test_calls_run_unasked_only_where_every_moved_server_did(work: Path, *, is_a
     install("gemini")
     entry = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]["ullage"]
     assert entry.get("trust") is expected
+
+
+@pytest.mark.requirement("U:status")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], install_plan.ServeFlags()),
+        (["--client", "codex"], install_plan.ServeFlags()),
+        (["serve", "--client", "codex"], install_plan.ServeFlags(client="codex")),
+        (["-m", "ullage", "serve", "--client=codex", "--client", "work"], install_plan.ServeFlags(client="work")),
+        (["serve", "--include=a=b", "--include", "c.json"], install_plan.ServeFlags(include=("a=b", "c.json"))),
+        (["serve", "--mode", "search", "--store", "s.db"], install_plan.ServeFlags(store="s.db")),
+        (["serve", "--config"], install_plan.ServeFlags(config="")),
+    ],
+)  # fmt: skip
+def test_the_flags_of_an_installed_entry_are_read(words: list[str], expected: install_plan.ServeFlags):
+    entry = ServerEntry(
+        name="ullage", program="codex", file="config.toml", path=(), scope="user", arguments=tuple(words)
+    )
+    assert install_plan.serve_flags(entry) == expected

@@ -165,3 +165,12 @@ def test_what_cannot_be_edited_is_refused(text: str):
 def test_deep_nesting_is_refused():
     with pytest.raises(EditRefused):
         edit_jsonc('{"a":' + "[" * 100_000 + "]" * 100_000 + "}", [Put(("b",), 1)])
+
+
+@pytest.mark.requirement("U:scan")
+def test_documents_with_equal_content_have_equal_fingerprints():
+    one, other = {"a": 1, "b": [1, 2]}, {"b": [1, 2], "a": 1}
+    assert fingerprint(one, is_ordered=False) == fingerprint(other, is_ordered=False)
+    assert fingerprint(one, is_ordered=True) != fingerprint(other, is_ordered=True)
+    for changed in ({**one, "a": 2}, {**one, "b": [2, 1]}, {"a": 1}, {**one, "c": None}):
+        assert fingerprint(changed, is_ordered=False) != fingerprint(one, is_ordered=False)

@@ -661,12 +661,18 @@ async def test_a_summariser_that_outlasts_its_waiters_is_asked_three_times_at_mo
     assert made.status().used < WINDOW
 
 
-@pytest.mark.requirement("S2:compact:persist")
-@pytest.mark.parametrize("offered", [True, False])
-async def test_a_model_is_sent_to_recall_only_where_it_has_that_tool(offered: bool, tmp_path: Path):  # noqa: FBT001
+@pytest.mark.requirement("S2:compact:persist", "S2:compact:when")
+@pytest.mark.parametrize(
+    ("name", "offered"), [("recall", True), ("context__recall", True), ("recall_order", False), (None, False)]
+)
+async def test_a_model_is_sent_to_recall_only_where_it_has_that_tool(
+    name: str | None,
+    offered: bool,  # noqa: FBT001
+    tmp_path: Path,
+):
     session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
-    recall = {"type": "function", "function": {"name": "recall", "parameters": {"type": "object"}}}
-    made = context(*talk(60), session=session, tools=[recall] if offered else [])
+    recall = {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+    made = context(*talk(60), session=session, tools=[recall] if name else [])
     prepared = await made.prepare()
     assert prepared.compacted
     assert ("recall(" in texts(prepared.messages)) is offered

@@ -189,6 +189,13 @@ def test_an_overfull_window_has_no_free_cell():
     assert "Free space: 0 tokens" in render_grid(over)
 
 
+def test_a_nearly_full_window_shows_only_the_rest_as_kept_for_the_answer():
+    nearly = replace(USAGE, messages=185_700, breakdown=replace(USAGE.breakdown, messages={"tool_results": 185_700}))
+    cells = "".join(row[:19] for row in render_grid(nearly).splitlines()[:10]).replace(" ", "")
+    assert len(cells) == 100
+    assert (cells.count("⛝"), cells.count("⛶")) == (4, 0)
+
+
 def test_colours_are_there_only_where_they_are_asked_for():
     plain, coloured = render_grid(USAGE), render_grid(USAGE, colour=True)
     assert "\x1b" not in plain

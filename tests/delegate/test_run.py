@@ -241,6 +241,25 @@ async def test_a_sessions_language_sticks():
         assert (await asking.plan(other))[0].candidates[0].alias == "chat-default"
 
 
+@pytest.mark.requirement("S4:risks", "S4:fallback")
+async def test_the_languages_of_very_many_sessions_are_not_all_kept():
+    both = Both(Scripted([ANSWERS["chat"]]))
+    async with both.client() as client:
+        asking = delegate(client)
+
+        async def alias(prompt: str, session: int) -> str:
+            caller = Caller(principal="ada", session=f"s{session}")
+            return (await asking.plan(ask(prompt, caller=caller)))[0].candidates[0].alias
+
+        for number in range(MOST_SESSIONS):
+            await alias("Explique o que é um contador de tokens", number)
+        assert await alias("ok", 0) == "chat-premium"
+        await alias("Explique o que é um contador de tokens", MOST_SESSIONS)
+        assert await alias("ok", MOST_SESSIONS) == "chat-premium"
+        assert await alias("ok", 0) == "chat-default"
+
+
+MOST_SESSIONS = 1_000
 LONG = "Please sum up: " + "word and word again " * 200_000 + " and end with THE END"
 
 

@@ -103,6 +103,7 @@ def test_anthropic_keeps_the_sides_alternating_and_thinking_with_its_signature()
 def test_gemini_keeps_the_sides_alternating_and_results_with_the_names_of_their_calls():
     written = body("gemini")
     assert [turn["role"] for turn in written["contents"]] == ["user", "model", "user"]
+    assert written["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     assert written["contents"][1]["parts"][:2] == [
         {"text": "hm", "thought": True, "thoughtSignature": "sealed"},
         {"text": "One moment"},

@@ -79,3 +79,12 @@ def test_a_hash_in_fenced_code_is_no_heading():
 )
 def test_titles_are_known_by_the_look_of_a_line(lines: list[str], suffix: str, titles: list[tuple[str, int]]):
     assert [(title.text, title.depth) for title in outline(lines, suffix).titles.values()] == titles
+
+
+@pytest.mark.requirement("S4:more")
+def test_a_paragraph_begins_after_a_line_of_blanks():
+    found = outline(["one", "two", "", "three", " \t", "four", "   five", "- six"], "md")
+    plain = outline(["one", "two", "", "three", "", "four", "   five", "- six"], "md")
+    assert found.strengths == plain.strengths
+    first, second, _, third, _, fourth, *_ = found.strengths
+    assert first == third == fourth > second

@@ -372,3 +372,14 @@ def test_the_walk_ends_at_the_repository_or_the_home_folder(tmp_path: Path):
         found = project_walk(str(tmp_path / name), str(home))
         assert found == [str(tmp_path / one) for one in walk]
         assert [str(one) for one in project_folders(tmp_path / name, home)] == found
+
+
+def test_rules_on_the_clients_command_line_have_an_entry_of_their_own(tmp_path: Path):
+    here = situation()
+    write(here, tmp_path / "none.toml")
+    assert read_entry(here, version="1") is not None
+    denied = situation(client_rules={"deny": ["files__*"]})
+    assert read_entry(denied, version="1") is None
+    write(denied, tmp_path / "none.toml", tools=b'["other"]')
+    assert read_entry(situation(client_rules={"deny": ["mail__*"]}), version="1") is None
+    assert read_entry(here, version="1") is not None

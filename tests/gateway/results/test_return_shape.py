@@ -206,6 +206,8 @@ def test_a_deep_value_is_read_to_some_depth():
         ({"type": "object", "additionalProperties": {"type": "number"}}, "→ {…}"),
         ({"type": "object"}, ""),
         ({"type": "object", "properties": {"me": {"$ref": "#"}}}, "→ {me{me{me}}}"),
+        ({"$ref": "#/$defs/a~1b~0c", "$defs": {"a/b~c": {"properties": {"id": {}}}}}, "→ {id}"),
+        ({"$ref": "#/$defs/none", "$defs": {}}, ""),
         ({}, ""),
         ({"type": ["string", "null"]}, "→ string"),
         ({"anyOf": [{"properties": {"name": {}}}], "items": {"properties": {"id": {}}}}, "→ [{id}]"),

@@ -323,6 +323,13 @@ def test_ollama_reads_a_definition_into_fields_of_its_own() -> None:
 
 
 @pytest.mark.requirement("S3:overheads")
+def test_a_thinking_variant_has_the_template_of_its_own() -> None:
+    thinking, plain = template_of(match("qwen3-4b-thinking-2507")), template_of(match("qwen3-4b"))
+    assert thinking != plain
+    assert template_of(match("Qwen3-4B-THINKING-2507")) == thinking
+
+
+@pytest.mark.requirement("S3:overheads")
 def test_a_model_of_eight_billion_is_not_a_version_eight() -> None:
     assert template_of(match("qwen3-8b")) == template_of(match("qwen3-14b"))
     assert template_of(match("qwen3.8-max")) != template_of(match("qwen3-8b"))
