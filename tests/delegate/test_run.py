@@ -247,7 +247,7 @@ async def test_the_languages_of_very_many_sessions_are_not_all_kept():
     async with both.client() as client:
         asking = delegate(client)
 
-        async def alias(prompt: str, session: int) -> str:
+        async def alias(prompt: str, session: int) -> str | None:
             caller = Caller(principal="ada", session=f"s{session}")
             return (await asking.plan(ask(prompt, caller=caller)))[0].candidates[0].alias
 
