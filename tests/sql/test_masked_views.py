@@ -509,3 +509,23 @@ def test_a_plan_of_a_view_with_values_is_refused(dialect: Dialect, sql: str, *, 
             mask_plan(sql, dialect, structure, ("people.secret",))
     else:
         assert mask_plan(sql, dialect, structure, ("people.secret",)).positions == ()
+
+
+async def test_a_search_for_a_masked_value_does_not_show_it_as_the_name_of_a_column(tmp_path: Path):
+    made = [
+        "CREATE VIRTUAL TABLE docs USING fts5(body)",
+        "INSERT INTO docs VALUES ('open')",
+        "CREATE VIEW searched AS SELECT p.id FROM people p, docs WHERE docs MATCH p.secret || ':open'",
+    ]
+    async with opened(make_sqlite(tmp_path, [*TABLES, *made]), "people.secret") as source:
+        answer = await said(source, "query", sql="SELECT * FROM searched")
+        assert "no such column" in answer
+        assert SECRET not in answer
+        assert "'searched.id'" in await said(source, "query", sql="SELECT ids FROM searched")
+
+
+async def test_a_misspelt_column_is_named_under_masks(tmp_path: Path):
+    async with opened(make_duckdb(tmp_path, TABLES), "people.secret") as source:
+        answer = await said(source, "query", sql="SELECT n.boddy FROM notes n")
+        assert 'Table "n" does not have a column named "boddy"' in answer
+        assert "'notes.body'" in answer

@@ -171,6 +171,9 @@ _COLUMN = re.compile(
 )
 _RAISED = re.compile(rf"{RAISED}|\AInvalidInputException: (?:Invalid Input Error: )?")
 """Precedes the text of an error that a function raised, which may be anything."""
+_PLACE = "(at character "
+"""Part of an error of PostgreSQL that is about the text of the statement."""
+_AFTER_COLON = re.compile(r"\A((?:[0-9A-Z]{5}: )?[^:]+: ).*", re.DOTALL)
 _SHOWN = 30
 """Columns listed if no name is similar."""
 
@@ -195,8 +198,11 @@ def suggest_names(error: QueryFailed, structure: Structure, tables: Collection[s
 
 def _extract_name(pattern: re.Pattern[str], message: str) -> str | None:
     found = pattern.search(message)
-    if found is None:
-        return None
+    return None if found is None else _last_part(found)
+
+
+def _last_part(found: re.Match[str]) -> str:
+    """Return the name in a match, without the names of its schema and database."""
     name = next(group for group in found.groups() if group is not None)
     return name.replace('"', "").replace("`", "").rpartition(".")[2].strip()
 
@@ -431,17 +437,30 @@ class QueryRunner:
         if not self.settings.masked:
             return error
         said, suggestion = error.message, error.suggestion
+        named = _TABLE.search(said) or _COLUMN.search(said)
+        # A function that takes the name of a table or column reports a value as if it were a name.
+        is_of_statement = named is not None and _last_part(named).casefold() in sql.casefold()
         if self.engine.dialect in ("sqlite", "duckdb"):
+            # DuckDB shows similar names on the lines after the first.
+            said = said.split("\n", 1)[0] if is_of_statement else said
             said = without_data(without_data(said, sql, "'"), sql, '"')
-        if is_about_a_name(error) or not self._may_compute(statement):
+        if not self._may_compute(statement):
             return QueryFailed(said, suggestion=suggestion, options=error.options)
         raised = _RAISED.search(said)
         if raised is not None:
-            return QueryFailed(f"{said[: raised.end()]}…", options=error.options)
+            return QueryFailed(f"{said[: raised.end()]}…")
+        if is_of_statement:
+            return QueryFailed(said, suggestion=suggestion, options=error.options)
+        if named is not None:
+            start, end = next(span for span in named.regs[1:] if span != (-1, -1))
+            return QueryFailed(f"{error.message[:start]}…{error.message[end:]}".split("\n", 1)[0])
         # DuckDB shows a text that it cannot read on a line of its own.
         said = said.split("\n", 1)[0]
         if self.engine.dialect != "sqlite":
             said = without_numbers(said, sql)
+        if self.engine.dialect == "postgres" and _PLACE not in said:
+            # `operator does not exist: …` shows without quotes what was cast to the name of one.
+            said = _AFTER_COLON.sub(r"\1…", said)
         return QueryFailed(said, suggestion=suggestion, options=error.options)
 
     def _may_compute(self, statement: "Statement") -> bool:

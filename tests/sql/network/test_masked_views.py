@@ -37,6 +37,15 @@ INSERT INTO parted VALUES (1, '{SECRET}');
 CREATE FUNCTION raises(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
   BEGIN RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = 'found ' || $1, HINT = $1; END $$;
 CREATE VIEW raising AS SELECT id FROM people WHERE raises(secret) > 0;
+CREATE FUNCTION raises_like_a_name(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+  BEGIN RAISE EXCEPTION 'relation "%" does not exist', $1; END $$;
+CREATE VIEW raising_like_a_name AS SELECT id FROM people WHERE raises_like_a_name(secret) > 0;
+CREATE VIEW taken_for_a_table AS SELECT id FROM people WHERE secret::regclass IS NOT NULL;
+CREATE VIEW taken_for_a_type AS SELECT id FROM people WHERE secret::regtype IS NOT NULL;
+CREATE VIEW taken_for_an_operator AS SELECT id FROM people WHERE secret::regoper IS NOT NULL;
+CREATE VIEW taken_for_another_database AS SELECT id FROM people WHERE (secret || '.a.b')::regclass IS NOT NULL;
+CREATE VIEW taken_for_a_setting AS SELECT id FROM people WHERE current_setting(secret) IS NULL;
+CREATE VIEW taken_for_a_sequence AS SELECT id FROM people WHERE has_sequence_privilege(secret, 'usage');
 CREATE VIEW dated AS SELECT id FROM numbered WHERE make_date(num, 1, 1) IS NOT NULL;
 CREATE VIEW lettered AS SELECT id FROM numbered WHERE chr(num) = 'a';
 ANALYZE;
@@ -196,6 +205,13 @@ ATTACKS = {
         "SELECT s.most_common_vals FROM pg_stats s, (WITH pg_stats AS (SELECT 1 AS a) SELECT * FROM pg_stats) q",
         "WITH pg_stats AS (SELECT * FROM pg_stats) SELECT most_common_vals::text FROM pg_stats",
         "SELECT * FROM raising",
+        "SELECT * FROM raising_like_a_name",
+        "SELECT * FROM taken_for_a_table",
+        "SELECT * FROM taken_for_a_type",
+        "SELECT * FROM taken_for_an_operator",
+        "SELECT * FROM taken_for_another_database",
+        "SELECT * FROM taken_for_a_setting",
+        "SELECT * FROM taken_for_a_sequence",
         "SELECT * FROM dated",
         "SELECT * FROM lettered",
         "SELECT last_value FROM pg_sequences",

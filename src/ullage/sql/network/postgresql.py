@@ -267,8 +267,10 @@ def about_question(error: psycopg.Error, sql: str) -> UllageError:
     hint = diagnostic.message_hint or ""
     if error.sqlstate == _LOCKED:
         hint = LOCKED
-    # If the server cannot resolve a statement, what it quotes is a name, possibly one that it completed itself.
-    said = primary if (error.sqlstate or "").startswith(_OF_NAMES) else without_data(primary, sql, '"')
+    # If the server cannot resolve a statement, what it quotes is a name, possibly one that it completed itself. Without
+    # a place in the statement it may be a value that a function took for a name: `secret::regclass`.
+    is_of_statement = bool(place) and (error.sqlstate or "").startswith(_OF_NAMES)
+    said = primary if is_of_statement else without_data(primary, sql, '"')
     raised = RAISED if diagnostic.source_function == _RAISES else ""
     return QueryFailed(code + raised + said + place, suggestion=hint)
 
