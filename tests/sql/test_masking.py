@@ -71,6 +71,9 @@ def plan(sql: str, dialect: Dialect = "postgres", patterns: tuple[str, ...] = PA
         ("SELECT password FROM users u JOIN orders o USING (id)", (0,)),
         ("SELECT u.* FROM users u JOIN orders o USING (id)", (2,)),
         ("SELECT password, ctid FROM users", (0,)),
+        ("SELECT * FROM users NATURAL JOIN notes", (2,)),
+        ("SELECT * FROM (SELECT 1 AS more, 2 AS id) x NATURAL JOIN users", (3,)),
+        ("SELECT id, password FROM users ORDER BY 1 LIMIT (2)", (1,)),
         ("SELECT DISTINCT ON (id) id, password FROM users ORDER BY id", (1,)),
         (
             "WITH RECURSIVE x(n, p) AS (SELECT id, password FROM users UNION ALL SELECT n + 1, p FROM x) TABLE x",
@@ -150,6 +153,10 @@ def test_other_columns_are_asked_as_ever(sql: str):
         "SELECT id FROM users WHERE (SELECT password) = 'x'",
         "SELECT id FROM users ORDER BY password",
         "SELECT password FROM users ORDER BY 1",
+        "SELECT id, password FROM users ORDER BY - -2",
+        "SELECT id, password FROM users ORDER BY id, -(-(2)) DESC",
+        "SELECT max(id), password FROM users GROUP BY (+2)",
+        "SELECT id, password FROM users NATURAL JOIN logins",
         "SELECT id, password p FROM users ORDER BY p",
         "SELECT id, password AS name FROM users ORDER BY name",
         "SELECT DISTINCT password FROM users",
@@ -168,7 +175,6 @@ def test_other_columns_are_asked_as_ever(sql: str):
         "SELECT o.id FROM orders o JOIN users u ON u.password = 'x'",
         "SELECT o.id FROM logins o JOIN users u USING (password)",
         "SELECT o.id FROM logins o NATURAL JOIN users u",
-        "SELECT * FROM users NATURAL JOIN orders",
         "WITH RECURSIVE x AS (TABLE users UNION ALL SELECT * FROM x) SEARCH DEPTH FIRST BY password SET o TABLE x",
         "WITH RECURSIVE x AS (TABLE users UNION ALL SELECT * FROM x) CYCLE password SET c USING p SELECT p FROM x",
         "WITH RECURSIVE x AS (TABLE users UNION ALL SELECT * FROM x) CYCLE other SET c USING p SELECT p FROM x",
@@ -259,6 +265,11 @@ def test_any_other_use_of_a_masked_column_is_refused(sql: str):
     [
         ("duckdb", "FROM users", (2,)),
         ("duckdb", "SELECT * EXCLUDE (password) FROM users", ()),
+        ("duckdb", "SELECT table_name FROM duckdb_tables", ()),
+        ("sqlite", "SELECT l.name FROM pragma_table_list l, pragma_table_info(l.name) i", ()),
+        ("mysql", "SELECT id, user, state FROM information_schema.processlist", ()),
+        ("mysql", "SELECT id, info FROM information_schema.processlist", (1,)),
+        ("duckdb", "SELECT 0x10 + 0b11 FROM users", ()),
         ("duckdb", "SELECT * EXCLUDE (id) FROM users", (1,)),
         ("duckdb", "SELECT u.* EXCLUDE (id), 1 FROM users u", (1,)),
         ("duckdb", "SELECT list_transform([id], x -> x + 1), password FROM users", (1,)),
@@ -314,6 +325,13 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
 @pytest.mark.parametrize(
     ("dialect", "sql"),
     [
+        ("duckdb", "SELECT id, password FROM users ORDER BY 2 COLLATE NOCASE"),
+        ("sqlite", "SELECT id, password FROM users ORDER BY 2 COLLATE NOCASE DESC"),
+        ("sqlite", "SELECT max(id), password FROM users GROUP BY 2 COLLATE NOCASE"),
+        ("sqlite", "SELECT id, password FROM users ORDER BY likely(2)"),
+        ("sqlite", "SELECT id, password FROM users ORDER BY unlikely(likelihood(2, 0.5))"),
+        ("sqlite", "SELECT id, password FROM users ORDER BY 0x2"),
+        ("duckdb", "SELECT id, password FROM users ORDER BY 0x2"),
         ("duckdb", "SELECT COLUMNS('[p]ass') FROM users"),
         ("duckdb", "SELECT COLUMNS('(a*)*') FROM users"),
         ("duckdb", "SELECT COLUMNS('" + ".*" * 25 + "x') FROM users"),
@@ -513,6 +531,8 @@ LEAKS = (
     "SELECT (SELECT password FROM users LIMIT 1), id FROM orders",
     "SELECT u.password, o.* FROM orders o LEFT JOIN users u ON u.id = o.user_id",
     "SELECT (password), (SELECT password) FROM users",
+    "SELECT * FROM users NATURAL JOIN orders",
+    "SELECT * FROM (SELECT user_id AS id, total FROM orders) NATURAL LEFT JOIN users",
     "SELECT x.* FROM (SELECT (password), (SELECT password) FROM users) x",
     (
         "WITH RECURSIVE x(a, b, n) AS (SELECT name, password, 1 FROM users UNION ALL SELECT b, a, 2 FROM x WHERE n < 2)"
@@ -529,7 +549,7 @@ def test_no_masked_value_comes_out_of_a_real_database(dialect: Dialect, sql: str
         connection.execute("CREATE TABLE users (id int, name text, password text, tags text)")
         connection.execute("CREATE TABLE orders (id int, user_id int, total int)")
         connection.execute("INSERT INTO users VALUES (1, 'Ada', 'hunter2', '[]')")
-        connection.execute("INSERT INTO orders VALUES (7, 1, 100)")
+        connection.execute("INSERT INTO orders VALUES (7, 1, 100), (1, 1, 5)")
         answer = connection.execute(sql)
         columns = [str(column[0]) for column in answer.description or ()]
         rows = plan(sql, dialect).apply(columns, [tuple(row) for row in answer.fetchall()])

@@ -25,6 +25,7 @@ from ullage.table import Cell, Row
 from .database import Dialect, Stability, Structure, Table
 from .guard import Passage, judge, one_statement, read
 from .mask_scope import (
+    DESCRIBING_FUNCTIONS,
     ROWID,
     UNCOUNTED,
     Columns,
@@ -81,22 +82,21 @@ _SEQUENCE = re.compile(r"seq_\d+_to_\d+(?:_step_\d+)?")
 """Names of MariaDB's tables of numbers, which exist without being created."""
 _RECURSIVE = ("sqlite", "tsql", "oracle")
 """Dialects in which WITH may be recursive without the keyword."""
-_PLACES = (exp.Group, exp.Ordered, exp.Tuple, exp.Paren, exp.Distinct, exp.Rollup, exp.Cube, exp.GroupingSets)
+_PLACES = (exp.Group, exp.Ordered, exp.Tuple, exp.Distinct, exp.Rollup, exp.Cube, exp.GroupingSets)
 """Clauses in which a number refers to a column."""
+_AROUND_NUMBERS = (exp.Paren, exp.Neg, exp.Collate)
+_HINT_FUNCTIONS = frozenset({"likely", "unlikely", "likelihood"})
+"""Functions of SQLite around which a number still refers to a column, as within `_AROUND_NUMBERS`."""
 _ROWS_OF = frozenset(
     """
     generate_series explodinggenerateseries generateseries range unnest explode jsontable json_table json_each json_tree
     jsonb_each json_each_text jsonb_each_text json_array_elements jsonb_array_elements json_array_elements_text
     jsonb_array_elements_text json_object_keys jsonb_object_keys jsonb_path_query json_to_recordset jsonb_to_recordset
     json_to_record jsonb_to_record xmltable regexp_split_to_table string_to_table regexp_matches generate_subscripts
-    string_split repeat repeat_row pragma_collation_list pragma_compile_options pragma_database_list
-    pragma_foreign_key_list pragma_function_list pragma_index_info pragma_index_list pragma_index_xinfo
-    pragma_module_list pragma_pragma_list pragma_table_info pragma_table_list pragma_table_xinfo pragma_version
-    duckdb_columns duckdb_constraints duckdb_databases duckdb_dependencies duckdb_extensions duckdb_functions
-    duckdb_indexes duckdb_keywords duckdb_memory duckdb_schemas duckdb_settings duckdb_tables duckdb_types duckdb_views
+    string_split repeat repeat_row
     """.split()  # noqa: SIM905
 )
-"""Functions in FROM that read only their arguments, or only metadata."""
+"""Functions in FROM that read only their arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,12 +305,15 @@ class Lineage:
         # In the other dialects SEMI may be the alias of the table before it.
         is_semi = node.kind.upper() in ("SEMI", "ANTI")
         is_half = is_semi and self.dialect == "duckdb"
-        for name in _list(node, "using"):
+        using = [fold(name.name) for name in _list(node, "using")]
+        if is_natural and not scope.is_merged:
+            using = _common_names(star, scope.sources[-1].columns)
+            is_natural = not using
+        for name in using:
             for source in scope.sources:
-                self.refuse(source.column(name.name) or frozenset(), node, "USING")
+                self.refuse(source.column(name) or frozenset(), node, "USING")
         for source in scope.sources if is_natural else ():
             self.refuse(source.masks, node, "NATURAL JOIN")
-        using = [fold(name.name) for name in _list(node, "using")]
         is_right = self.dialect == "mysql" and node.side.upper() == "RIGHT"
         if is_natural or (is_semi and not is_half) or (using and (is_right or len(scope.sources) != before + 1)):
             scope.is_merged = True
@@ -360,7 +363,7 @@ class Lineage:
                 # The search result reveals something about the values searched.
                 self.refuse_any(columns, node, "a search")
                 return columns
-            if fold(name) not in _ROWS_OF and self.tables.is_closed:
+            if fold(name) not in _ROWS_OF | DESCRIBING_FUNCTIONS and self.tables.is_closed:
                 not_understood(node)
             if self.used_in(function, scope, ctes):
                 not_understood(node)
@@ -519,10 +522,18 @@ class Lineage:
         is_all = bool(node.args.get("all")) or any(each.name.upper() == "ALL" for each in node.find_all(exp.Var))
         if is_all or (isinstance(node, exp.Distinct) and not node.args.get("on")):
             self.refuse_any(columns, node, node.key.upper())
-        for number in node.find_all(exp.Literal):
-            if number.is_int and isinstance(number.parent, _PLACES) and not isinstance(node, exp.Where):
-                at = int(number.name)
-                self.refuse_any(columns if UNCOUNTED in columns else columns[at - 1 : at], node, node.key.upper())
+        if isinstance(node, exp.Where):
+            return
+        for number in node.find_all(exp.Literal, exp.HexString):
+            outer = number.parent
+            while isinstance(outer, _AROUND_NUMBERS) or (
+                isinstance(outer, exp.Anonymous) and fold(outer.name) in _HINT_FUNCTIONS
+            ):
+                outer = outer.parent
+            if isinstance(outer, _PLACES) and (number.is_int or isinstance(number, exp.HexString)):
+                is_plain = outer is number.parent and number.is_int and UNCOUNTED not in columns
+                at = int(number.name) if is_plain else 0
+                self.refuse_any(columns[at - 1 : at] if is_plain else columns, node, node.key.upper())
 
     def _uses(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         """Refuse an expression that uses anything masked."""
@@ -558,6 +569,14 @@ class Lineage:
     def _uses_in(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         for child in node.iter_expressions():
             self._uses(child, scope, ctes)
+
+
+def _common_names(left: Sequence[Output], right: Sequence[Output]) -> list[str]:
+    """Return the names that both sides of a NATURAL JOIN have; empty if not all names are known."""
+    names = [[one.name for one in columns if not one.is_hidden] for columns in (left, right)]
+    if any({"", "*", *ROWID} & set(listed) for listed in names):
+        return []
+    return [name for name in names[0] if name in names[1]]
 
 
 def _find_determined_columns(group: exp.Group, scope: Scope) -> list[exp.Expr]:

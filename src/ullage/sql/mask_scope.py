@@ -22,6 +22,7 @@ from .database import Column, Structure, Table
 from .describe import full_name, spell
 
 __all__ = [
+    "DESCRIBING_FUNCTIONS",
     "ROWID",
     "UNCOUNTED",
     "Columns",
@@ -46,29 +47,60 @@ _DESCRIBING = frozenset(
     """
     information_schema.columns information_schema.tables information_schema.views information_schema.schemata
     information_schema.table_constraints information_schema.key_column_usage information_schema.statistics
-    information_schema.referential_constraints information_schema.constraint_column_usage information_schema.routines
-    information_schema.parameters information_schema.triggers information_schema.check_constraints
-    information_schema.column_privileges information_schema.table_privileges information_schema.role_table_grants
-    information_schema.schema_privileges information_schema.user_privileges information_schema.applicable_roles
-    information_schema.enabled_roles information_schema.sequences information_schema.domains
-    information_schema.element_types information_schema.view_table_usage information_schema.view_column_usage
-    information_schema.constraint_table_usage information_schema.engines information_schema.plugins
-    information_schema.character_sets information_schema.collations information_schema.keywords
-    information_schema.partitions information_schema.events information_schema.global_status
-    information_schema.session_status
+    information_schema.referential_constraints information_schema.constraint_column_usage
+    information_schema.routines information_schema.parameters information_schema.triggers
+    information_schema.check_constraints information_schema.column_privileges information_schema.table_privileges
+    information_schema.role_table_grants information_schema.schema_privileges information_schema.user_privileges
+    information_schema.applicable_roles information_schema.enabled_roles information_schema.sequences
+    information_schema.domains information_schema.element_types information_schema.view_table_usage
+    information_schema.view_column_usage information_schema.constraint_table_usage information_schema.engines
+    information_schema.plugins information_schema.character_sets information_schema.collations
+    information_schema.keywords information_schema.partitions information_schema.events
+    information_schema.global_status information_schema.session_status information_schema.attributes
+    information_schema.column_domain_usage information_schema.column_options information_schema.column_udt_usage
+    information_schema.data_type_privileges information_schema.domain_constraints
+    information_schema.domain_udt_usage information_schema.foreign_data_wrappers information_schema.foreign_servers
+    information_schema.foreign_tables information_schema.information_schema_catalog_name
+    information_schema.role_column_grants information_schema.role_routine_grants information_schema.role_udt_grants
+    information_schema.role_usage_grants information_schema.routine_column_usage
+    information_schema.routine_privileges information_schema.routine_routine_usage
+    information_schema.routine_sequence_usage information_schema.routine_table_usage
+    information_schema.triggered_update_columns information_schema.udt_privileges
+    information_schema.usage_privileges information_schema.user_defined_types information_schema.view_routine_usage
+    information_schema.all_plugins information_schema.collation_character_set_applicability
+    information_schema.key_caches information_schema.tablespaces information_schema.global_variables
+    information_schema.session_variables information_schema.system_variables information_schema.processlist
     sqlite_master sqlite_schema sqlite_sequence sqlite_stat1
-    pg_am pg_attrdef pg_attribute pg_auth_members pg_available_extension_versions pg_available_extensions pg_cast
-    pg_class pg_collation pg_constraint pg_database pg_depend pg_description pg_enum pg_extension pg_index pg_indexes
-    pg_inherits pg_language pg_locks pg_matviews pg_namespace pg_operator pg_partitioned_table pg_policies pg_proc
-    pg_roles pg_rules pg_sequence pg_sequences pg_settings pg_stat_activity pg_stat_all_indexes pg_stat_all_tables
-    pg_stat_bgwriter pg_stat_database pg_stat_user_functions pg_stat_user_indexes pg_stat_user_tables pg_stat_wal
-    pg_statio_all_indexes pg_statio_all_tables pg_statio_user_indexes pg_statio_user_tables pg_statistic_ext pg_tables
-    pg_tablespace pg_timezone_abbrevs pg_timezone_names pg_trigger pg_ts_config pg_type pg_user pg_views
+    pg_aggregate pg_am pg_amop pg_amproc pg_attrdef pg_attribute pg_auth_members pg_available_extension_versions
+    pg_available_extensions pg_cast pg_class pg_collation pg_constraint pg_conversion pg_database pg_default_acl
+    pg_depend pg_description pg_enum pg_event_trigger pg_extension pg_foreign_table pg_group pg_index pg_indexes
+    pg_inherits pg_language pg_locks pg_matviews pg_namespace pg_opclass pg_operator pg_opfamily
+    pg_partitioned_table pg_policies pg_proc pg_publication pg_publication_rel pg_publication_tables pg_range
+    pg_rewrite pg_roles pg_rules pg_sequence pg_sequences pg_settings pg_shdescription pg_stat_activity
+    pg_stat_all_indexes pg_stat_all_tables pg_stat_archiver pg_stat_bgwriter pg_stat_checkpointer pg_stat_database
+    pg_stat_database_conflicts pg_stat_io pg_stat_progress_analyze pg_stat_progress_cluster
+    pg_stat_progress_create_index pg_stat_progress_vacuum pg_stat_slru pg_stat_sys_indexes pg_stat_sys_tables
+    pg_stat_user_functions pg_stat_user_indexes pg_stat_user_tables pg_stat_wal pg_stat_xact_all_tables
+    pg_stat_xact_sys_tables pg_stat_xact_user_functions pg_stat_xact_user_tables pg_statio_all_indexes
+    pg_statio_all_sequences pg_statio_all_tables pg_statio_sys_indexes pg_statio_sys_sequences pg_statio_sys_tables
+    pg_statio_user_indexes pg_statio_user_sequences pg_statio_user_tables pg_statistic_ext pg_tables pg_tablespace
+    pg_timezone_abbrevs pg_timezone_names pg_transform pg_trigger pg_ts_config pg_ts_config_map pg_ts_dict
+    pg_ts_parser pg_ts_template pg_type pg_user pg_views
     """.split()  # noqa: SIM905
 )
 """Tables that only describe others. Statistics, which contain sample values, and lists of running statements are
 excluded, apart from the columns of `_VALUES`."""
-_VALUES = {"pg_attribute": "attmissingval", "pg_stat_activity": "query"}
+DESCRIBING_FUNCTIONS = frozenset(
+    """
+    pragma_collation_list pragma_compile_options pragma_database_list pragma_foreign_key_list pragma_function_list
+    pragma_index_info pragma_index_list pragma_index_xinfo pragma_module_list pragma_pragma_list pragma_table_info
+    pragma_table_list pragma_table_xinfo pragma_version duckdb_columns duckdb_constraints duckdb_databases
+    duckdb_dependencies duckdb_extensions duckdb_functions duckdb_indexes duckdb_keywords duckdb_memory
+    duckdb_schemas duckdb_settings duckdb_tables duckdb_types duckdb_views
+    """.split()  # noqa: SIM905
+)
+"""Functions in FROM that read only metadata; without parentheses each is a table."""
+_VALUES = {"pg_attribute": "attmissingval", "pg_stat_activity": "query", "information_schema.processlist": "info"}
 """Columns of these tables that contain values of other tables."""
 _COUNTERS = {"pg_sequences": "last_value", "sqlite_sequence": "seq", "information_schema.tables": "auto_increment"}
 """Columns of tables that only describe others which contain the last value of a counter."""
@@ -322,6 +354,8 @@ def fold(name: str) -> str:
 
 
 def _describes(name: str, schema: str) -> bool:
+    if fold(name) in DESCRIBING_FUNCTIONS and fold(schema) in ("", "main"):
+        return True
     if fold(schema) == "pg_catalog":
         return fold(name).startswith("pg_") and fold(name) in _DESCRIBING
     return ".".join(filter(None, (fold(schema), fold(name)))) in _DESCRIBING

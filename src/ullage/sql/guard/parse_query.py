@@ -134,7 +134,8 @@ def _wrap_pivot(tokens: Sequence[Token], shown: list[str]) -> None:
 
 def _prepare_token(before: Token | None, token: Token, after: Token | None, dialect: Dialect) -> str:
     if token.kind == "number":
-        return token.text.replace("_", "")
+        is_based = dialect in ("postgres", "duckdb") and token.text[:2].lower() in ("0x", "0b", "0o")
+        return str(int(token.text, 0)) if is_based else token.text.replace("_", "")
     if dialect == "postgres" and token.kind == "operator":
         return STAND_INS.get(token.text, token.text)
     if dialect == "postgres" and token.kind == "string" and token.text[:2] in ("U&", "u&"):
