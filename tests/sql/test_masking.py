@@ -73,7 +73,7 @@ def plan(sql: str, dialect: Dialect = "postgres", patterns: tuple[str, ...] = PA
         ("SELECT password, ctid FROM users", (0,)),
         ("SELECT * FROM users NATURAL JOIN notes", (2,)),
         ("SELECT * FROM (SELECT 1 AS more, 2 AS id) x NATURAL JOIN users", (3,)),
-        ("SELECT id, password FROM users ORDER BY 1 LIMIT (2)", (1,)),
+        ("SELECT id, password FROM users ORDER BY ((1)) LIMIT (2)", (1,)),
         ("SELECT DISTINCT ON (id) id, password FROM users ORDER BY id", (1,)),
         (
             "WITH RECURSIVE x(n, p) AS (SELECT id, password FROM users UNION ALL SELECT n + 1, p FROM x) TABLE x",

@@ -525,13 +525,13 @@ class Lineage:
         if isinstance(node, exp.Where):
             return
         for number in node.find_all(exp.Literal, exp.HexString):
-            outer = number.parent
+            outer, is_plain = number.parent, number.is_int and UNCOUNTED not in columns
             while isinstance(outer, _AROUND_NUMBERS) or (
                 isinstance(outer, exp.Anonymous) and fold(outer.name) in _HINT_FUNCTIONS
             ):
+                is_plain = is_plain and isinstance(outer, exp.Paren)
                 outer = outer.parent
             if isinstance(outer, _PLACES) and (number.is_int or isinstance(number, exp.HexString)):
-                is_plain = outer is number.parent and number.is_int and UNCOUNTED not in columns
                 at = int(number.name) if is_plain else 0
                 self.refuse_any(columns[at - 1 : at] if is_plain else columns, node, node.key.upper())
 
