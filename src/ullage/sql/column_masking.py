@@ -694,7 +694,12 @@ class MaskPlan:
             return tuple(tuple(map(_without_counter, columns, row)) for row in rows)
         if not self.positions:
             return tuple(rows)
-        if len(columns) != len(self.columns) or not all(map(_is_called, columns, self.columns)):
+        # A database may extend a duplicate name.
+        is_expected = len(columns) == len(self.columns) and all(
+            not column.name or fold(name).startswith(column.name)
+            for name, column in zip(columns, self.columns, strict=True)
+        )
+        if not is_expected:
             raise Refused(
                 "the answer has other columns than the statement and the known tables let expect, and some are masked",
                 suggestion="read the schema again, and name the columns that you need",
@@ -708,11 +713,6 @@ def _without_counter(column: str, cell: Cell) -> Cell:
     if fold(column) == "auto_increment":
         return None if cell is None else _MASK
     return _COUNTER.sub(f"AUTO_INCREMENT={_MASK}", cell) if isinstance(cell, str) else cell
-
-
-def _is_called(name: str, column: Output) -> bool:
-    """Return whether a name is the expected one; a database may extend a duplicate name."""
-    return not column.name or fold(name).startswith(column.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

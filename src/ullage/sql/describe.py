@@ -421,7 +421,12 @@ def _line_description(structure: Structure) -> str:
 
 def _names_description(structure: Structure) -> str:
     routines = [f"{one.kind} {full_name(one)}" for one in structure.routines]
-    return "\n".join([_summarize_counts(structure), *map(_name, structure.tables), *routines])
+    tables = [
+        f"{'view ' if table.kind == 'view' else ''}{full_name(table)}"
+        + ("" if table.rows is None else f" {round_row_count(table.rows)}")
+        for table in structure.tables
+    ]
+    return "\n".join([_summarize_counts(structure), *tables, *routines])
 
 
 _WRITERS: Final[dict[Detail, Callable[[Structure], str]]] = {
@@ -429,11 +434,6 @@ _WRITERS: Final[dict[Detail, Callable[[Structure], str]]] = {
     "lines": _line_description,
     "full": _full_description,
 }
-
-
-def _name(table: Table) -> str:
-    view = "view " if table.kind == "view" else ""
-    return f"{view}{full_name(table)}" + ("" if table.rows is None else f" {round_row_count(table.rows)}")
 
 
 def _summarize_counts(structure: Structure) -> str:

@@ -38,7 +38,6 @@ from .database import (
     Question,
     Stability,
     Structure,
-    Table,
     with_column_grants,
     without_data,
     without_numbers,
@@ -209,7 +208,8 @@ def _last_part(found: re.Match[str]) -> str:
 
 def _similar_columns(structure: Structure, tables: Collection[str], wanted: str) -> tuple[str, ...]:
     """Return similar columns of the query's tables, else of all tables; with the table if several have that column."""
-    meant = [table for table in structure.tables if _is_among(table, tables)] or list(structure.tables)
+    named = {name.lower().rpartition(".")[2] for name in tables}
+    meant = [table for table in structure.tables if table.name.lower() in named] or list(structure.tables)
     near = spell(wanted, {column.name for table in meant for column in table.columns})
     if near:
         return tuple(
@@ -220,11 +220,6 @@ def _similar_columns(structure: Structure, tables: Collection[str], wanted: str)
             ]
         )
     return tuple(column.name for table in meant for column in table.columns)[:_SHOWN]
-
-
-def _is_among(table: Table, names: Collection[str]) -> bool:
-    lower = {name.lower().rpartition(".")[2] for name in names}
-    return table.name.lower() in lower
 
 
 def _replace_hints(error: QueryFailed, options: tuple[str, ...], suggestion: str) -> QueryFailed:

@@ -18,7 +18,7 @@ structure, within a token budget; `describe` formats the tables.
 import json
 import time
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -107,7 +107,12 @@ def shape(answer: Answer, asked: QueryAsked, weigh: Weigh) -> FormattedAnswer:
     if asked.format == "csv":
         single = len(cleaned.rows) == 1 and not cleaned.more
         header = "" if single else _line(cleaned.columns)
-        lines = [_record(cleaned)] if single else map(_line, cleaned.rows)
+        lines: Iterable[str] = map(_line, cleaned.rows)
+        if single:
+            record = zip(cleaned.columns, record_lines(cleaned.columns, cleaned.rows[0]), strict=True)
+            # A name that begins like the last line is quoted.
+            quoted = [dump_value(name) + one[len(name) :] if one.startswith("--") else one for name, one in record]
+            lines = ["\n".join(quoted)]
         cut = cleaned.cut_cells
         said = f"; {cut} long {'value' if cut == 1 else 'values'} cut" if cut else ""
         # Rows of numbers contain no instructions, and are not marked as data.
@@ -154,14 +159,6 @@ def _line(row: Row | Sequence[str]) -> str:
     if not line.startswith("--"):
         return line
     return ",".join([dump_value(str(row[0])), *([row_line(row[1:])] if len(row) > 1 else [])])
-
-
-def _record(answer: Answer) -> str:
-    lines = record_lines(answer.columns, answer.rows[0])
-    return "\n".join(
-        dump_value(name) + line[len(name) :] if line.startswith("--") else line
-        for name, line in zip(answer.columns, lines, strict=True)
-    )
 
 
 def most_that_fit(things: int, weight: Callable[[int], int], budget: int) -> int:

@@ -285,15 +285,14 @@ class Worker:
 
 async def _add_frame_in_steps(received: Received, body: bytes) -> None:
     try:
-        frame: Json = json.loads(body) if len(body) < _AT_ONCE else await anyio.to_thread.run_sync(_read_frame, body)
+        if len(body) < _AT_ONCE:
+            frame: Json = json.loads(body)
+        else:
+            # In pieces: one call of the parser would block every thread.
+            frame = await anyio.to_thread.run_sync(lambda: read_pieces(decode_pieces(body), _DEEPEST))
         received.take(frame)
     except (ValueError, RecursionError, InvalidFrame) as error:
         raise WorkerGone("nonsense") from error
-
-
-def _read_frame(body: bytes) -> Json:
-    """Parse a long frame in pieces: one call of the parser would block every thread."""
-    return read_pieces(decode_pieces(body), _DEEPEST)
 
 
 _ASK_LESS = "ask for less: narrow the WHERE, aggregate, or join on fewer rows"

@@ -216,8 +216,8 @@ def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
             _, at = _name(passage, at + 1)
         _expect_end(passage, at)
     else:
-        words = " ".join(token.name for token in passage.tokens[1:])
-        if words not in ("time zone", "transaction isolation level", "session authorization"):
+        shown = " ".join(token.name for token in passage.tokens[1:])
+        if shown not in ("time zone", "transaction isolation level", "session authorization"):
             parts, at = _name(passage, 1)
             _expect_end(passage, at)
             if parts != ["all"]:
@@ -262,17 +262,16 @@ def _check_mysql_show(passage: Passage, terms: Terms) -> None:
     if passage.word(at) == "count" and [passage.mark(at + place) for place in (1, 2, 3)] == ["(", "*", ")"]:
         at += 4
     if f"{passage.word(at)}_{passage.word(at + 1)}" in _SHOWN_IN_TWO:
-        created = passage.word(at) == "create"
-        _check_conditions(passage, _name(passage, _if_not_exists(passage, at + 2))[1] if created else at + 2, terms)
+        is_created, at = passage.word(at) == "create", at + 2
+        if is_created:
+            has_condition = [passage.word(at + place) for place in range(3)] == ["if", "not", "exists"]
+            _, at = _name(passage, at + 3 if has_condition else at)
+        _check_conditions(passage, at, terms)
     elif passage.word(at) in _SHOWN:
         _check_conditions(passage, at + 1, terms)
     else:
         shown = " ".join(token.text for token in passage.tokens[:3])
         raise refusal(shown, "is not among what may be shown", "Read information_schema.", tuple(sorted(_SHOWN)))
-
-
-def _if_not_exists(passage: Passage, at: int) -> int:
-    return at + 3 if [passage.word(at + place) for place in range(3)] == ["if", "not", "exists"] else at
 
 
 def _check_conditions(passage: Passage, at: int, terms: Terms) -> None:

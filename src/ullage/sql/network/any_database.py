@@ -9,14 +9,14 @@ estimates.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import date, time
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Engine, create_engine, inspect
-from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedForeignKeyConstraint, ReflectedIndex
+from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedForeignKeyConstraint
 from sqlalchemy.engine.reflection import Inspector, ObjectKind
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -50,7 +50,14 @@ def structure(connection: Connection) -> Structure:
             columns=tuple(map(_column, listed)),
             primary_key=tuple(key_of["constrained_columns"]) if (key_of := tables.get(key)) else (),
             foreign_keys=tuple(map(_foreign_key, foreign_keys.get(key, ()))),
-            indexes=tuple(map(_index, indexes.get(key, ()))),
+            indexes=tuple(
+                Index(
+                    name=index["name"] or "",
+                    columns=tuple(name or "(expression)" for name in cast("list[str | None]", index["column_names"])),
+                    unique=bool(index["unique"]),
+                )
+                for index in indexes.get(key, ())
+            ),
             checks=tuple(f"CHECK ({check['sqltext']})" for check in checks.get(key, ())),
             definition=_definition(inspector, key[1]) if key[1] in views else None,
         )
@@ -95,15 +102,6 @@ def _foreign_key(foreign: ReflectedForeignKeyConstraint) -> ForeignKey:
         name=foreign["name"],
         on_update=options.get("onupdate"),
         on_delete=options.get("ondelete"),
-    )
-
-
-def _index(index: ReflectedIndex) -> Index:
-    columns: Iterable[str | None] = index["column_names"]
-    return Index(
-        name=index["name"] or "",
-        columns=tuple(name or "(expression)" for name in columns),
-        unique=bool(index["unique"]),
     )
 
 

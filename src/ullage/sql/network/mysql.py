@@ -125,7 +125,10 @@ def structure(found: Mapping[str, list[Row]], database: Cell, created: Mapping[t
                 if rows[0][2] != _PRIMARY
             ),
             checks=tuple(f"CHECK ({row[3]})" for row in checks[schema, name]),
-            triggers=tuple(map(_trigger, triggers[schema, name])),
+            triggers=tuple(
+                Trigger(name=str(called), timing=_text(timing), event=_text(event), statement=_text(statement))
+                for _, _, called, timing, event, statement in triggers[schema, name]
+            ),
             rows=rows if isinstance(rows, int) and kind != "VIEW" else None,
             definition=_text(definition),
             # The server writes VIEW into the comment of every view.
@@ -207,15 +210,14 @@ def _foreign_key(rows: list[Row], database: Cell) -> ForeignKey:
     )
 
 
-def _trigger(row: Row) -> Trigger:
-    _, _, name, timing, event, statement = row
-    return Trigger(name=str(name), timing=_text(timing), event=_text(event), statement=_text(statement))
-
-
 def _routine(rows: list[Row], database: Cell) -> Routine:
     schema, name, kind, *_ = rows[0]
     # The parameter at position 0 is the function's return value.
-    named = [_parameter(row) for row in rows if isinstance(row[3], int) and row[3] > 0]
+    named = [
+        f"{mode} {parameter} {type_name}" if kind == "PROCEDURE" else f"{parameter} {type_name}"
+        for _, _, _, position, mode, parameter, type_name in rows
+        if isinstance(position, int) and position > 0
+    ]
     returns = next((_text(row[6]) for row in rows if row[3] == 0), None)
     return Routine(
         name=str(name),
@@ -224,11 +226,6 @@ def _routine(rows: list[Row], database: Cell) -> Routine:
         arguments=", ".join(named),
         returns=returns,
     )
-
-
-def _parameter(row: Row) -> str:
-    _, _, kind, _, mode, name, type_name = row
-    return f"{mode} {name} {type_name}" if kind == "PROCEDURE" else f"{name} {type_name}"
 
 
 def _schema(schema: Cell, database: Cell) -> str | None:

@@ -115,7 +115,10 @@ def structure(found: Mapping[str, list[Row]]) -> Structure:
             columns=tuple(map(_column, columns[key])),
             primary_key=next((_names(row[3]) for row in constraints[key] if row[1] == "p"), ()),
             foreign_keys=tuple(_foreign_key(row, default) for row in constraints[key] if row[1] == "f"),
-            indexes=tuple(map(_index, indexes[key])),
+            indexes=tuple(
+                Index(name=str(called), columns=_names(listed), unique=bool(unique))
+                for _, called, unique, listed in indexes[key]
+            ),
             checks=tuple(str(row[9]) for row in constraints[key] if row[1] in ("c", "x")),
             triggers=tuple(map(_trigger, triggers[key])),
             rows=rows if isinstance(rows, int) and rows >= 0 and not is_view else None,
@@ -153,19 +156,15 @@ def _catalogue(found: Mapping[str, list[Row]]) -> tuple[Table, ...]:
             else (),
         )
         if isinstance(remote, list) and tuple(remote) in known - {(schema, name)}:
-            table = _foreign(table, [str(there or column) for _, column, _, _, there in columns[key]], *_names(remote))
+            # It may be the local table with its remote name, and show the same values.
+            if table.parents:
+                table = replace(table, parents=(*table.parents, ".".join(_names(remote))))
+            else:
+                listed = ", ".join(quote_name("postgres", str(there or one)) for _, one, _, _, there in columns[key])
+                source = ".".join(quote_name("postgres", part) for part in _names(remote))
+                table = replace(table, kind="view", definition=f"SELECT {listed} FROM {source}")
         tables.append(table)
     return tuple(tables)
-
-
-def _foreign(table: Table, columns: list[str], schema: str, name: str) -> Table:
-    """Return a foreign table as a view of the local table with its remote name, since it may be that table and show
-    the same values."""
-    if table.parents:
-        return replace(table, parents=(*table.parents, f"{schema}.{name}"))
-    listed = ", ".join(quote_name("postgres", column) for column in columns)
-    source = f"{quote_name('postgres', schema)}.{quote_name('postgres', name)}"
-    return replace(table, kind="view", definition=f"SELECT {listed} FROM {source}")
 
 
 def _by_table(rows: Iterable[Row]) -> Mapping[Cell, list[Row]]:
@@ -200,11 +199,6 @@ def _foreign_key(row: Row, default: Cell) -> ForeignKey:
         on_update=_RULES.get(on_update),
         on_delete=_RULES.get(on_delete),
     )
-
-
-def _index(row: Row) -> Index:
-    _, name, unique, columns = row
-    return Index(name=str(name), columns=_names(columns), unique=bool(unique))
 
 
 def _trigger(row: Row) -> Trigger:
@@ -485,22 +479,13 @@ def array(text: str, element: Callable[[str], Json]) -> Json:
 _Reader = Callable[[str], Cell]
 
 
-def _truth(text: str) -> bool:
-    return text == "t"
-
-
 def _cells_text(text: str) -> str:
     return text
 
 
-def _element(reader: _Reader) -> Callable[[str], Json]:
-    """Return the converter of an array's elements; decimals are allowed, since every digit of them is written out."""
-    return cast("Callable[[str], Json]", reader)
-
-
 # By type: the type's OID in pg_type, and that of its arrays.
 _TYPES: tuple[tuple[int, int, _Reader], ...] = (
-    (16, 1000, _truth),
+    (16, 1000, lambda text: text == "t"),
     (20, 1016, whole),
     (21, 1005, whole),
     (23, 1007, whole),
@@ -531,7 +516,8 @@ _TYPES: tuple[tuple[int, int, _Reader], ...] = (
     ),
 )
 _READERS = {own: reader for own, _, reader in _TYPES}
-_ELEMENTS = {of_arrays: _element(reader) for _, of_arrays, reader in _TYPES}
+_ELEMENTS = {of_arrays: cast("Callable[[str], Json]", reader) for _, of_arrays, reader in _TYPES}
+"""Converters of an array's elements; decimals are allowed, since every digit of them is written out."""
 
 
 def cell(raw: bytes | None, kind: int, most: int) -> Cell:

@@ -42,7 +42,11 @@ def setup_sql(facts: Iterable[Row], limits: Limits) -> str:
         f"ALTER ROLE {READER} SET statement_timeout = {round(limits.seconds * 1000)};",
         f"ALTER ROLE {READER} SET temp_file_limit = '{_TEMPORARY}';",
         f"GRANT CONNECT ON DATABASE {_quote_identifier(database)} TO {READER};",
-        *(line for schema in schemas for line in _reading(schema)),
+        *(
+            f"GRANT {right} SCHEMA {_quote_identifier(schema)} TO {READER};"
+            for schema in schemas
+            for right in ("USAGE ON", "SELECT ON ALL TABLES IN")
+        ),
         *(
             f"ALTER DEFAULT PRIVILEGES FOR ROLE {_quote_identifier(owner)} IN SCHEMA {_quote_identifier(schema)} "
             f"GRANT SELECT ON TABLES TO {READER};"
@@ -51,11 +55,6 @@ def setup_sql(facts: Iterable[Row], limits: Limits) -> str:
         *_revoked_from_public(rows),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _reading(schema: str) -> tuple[str, str]:
-    name = _quote_identifier(schema)
-    return f"GRANT USAGE ON SCHEMA {name} TO {READER};", f"GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {READER};"
 
 
 def _revoked_from_public(rows: list[tuple[str, str, str]]) -> list[str]:

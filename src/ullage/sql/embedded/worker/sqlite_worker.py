@@ -171,16 +171,12 @@ def _failure(error: sqlite3.Error, path: str) -> Failure:
         return Failure("query", "the database is locked by another program; ask again when it has finished", code=code)
     if code == "SQLITE_NOMEM":
         return Failure("memory", "the question needs more memory than there is for one", code=code)
-    if (why := _explain_file_error(code, path)) is not None:
+    general = "_".join((code or "").split("_")[:2])
+    is_wal = code == "SQLITE_CANTOPEN" and _is_wal(path)
+    why = _WAL if is_wal else _OF_THE_FILE.get(code or "", _OF_THE_FILE.get(general))
+    if why is not None:
         return Failure("source", why, code=code)
     return Failure("query", str(error), code=code)
-
-
-def _explain_file_error(code: str | None, path: str) -> str | None:
-    if code == "SQLITE_CANTOPEN" and _is_wal(path):
-        return _WAL
-    general = "_".join((code or "").split("_")[:2])
-    return _OF_THE_FILE.get(code or "", _OF_THE_FILE.get(general))
 
 
 def _is_wal(path: str) -> bool:
@@ -203,7 +199,10 @@ Found = list[dict[str, Any]]
 
 
 def structure(connection: sqlite3.Connection) -> Described:
-    rows = _estimates(connection)
+    rows: dict[str, int] = {}
+    # The row counts that ANALYZE stored, if it ever ran.
+    with contextlib.suppress(sqlite3.OperationalError):
+        rows = {found["tbl"]: found["rows"] for found in _read(connection, _ROWS)}
     triggers: dict[str, list[Described]] = {}
     for found in _read(connection, _TRIGGERS):
         timing, event = occasion(found["sql"])
@@ -223,13 +222,6 @@ def _read(connection: sqlite3.Connection, sql: str, *names: str) -> Found:
     cursor = connection.execute(sql, names)
     columns = [column[0] for column in cursor.description]
     return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-
-
-def _estimates(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return the row counts that ANALYZE stored; empty if it never ran."""
-    with contextlib.suppress(sqlite3.OperationalError):
-        return {found["tbl"]: found["rows"] for found in _read(connection, _ROWS)}
-    return {}
 
 
 def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
@@ -261,7 +253,12 @@ def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
             {
                 "name": index["name"],
                 "unique": bool(index["unique"]),
-                "columns": _read_index_columns(connection, index["name"]),
+                "columns": [
+                    column["name"] if column["name"] is not None else "(expression)"
+                    for column in _read(
+                        connection, "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index["name"]
+                    )
+                ],
             }
             for index in indexes
         ],
@@ -308,11 +305,6 @@ def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[Described]
         key["columns"].append(found["from"])
         key["to"].extend([found["to"]] if found["to"] is not None else [])
     return list(keys.values())
-
-
-def _read_index_columns(connection: sqlite3.Connection, index: str) -> list[str]:
-    found = _read(connection, "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index)
-    return [column["name"] if column["name"] is not None else "(expression)" for column in found]
 
 
 _DETERMINISTIC, _DIRECT_ONLY = 0x800, 0x80000
@@ -425,7 +417,7 @@ _WAITED = 0.8
 def _connect(uri: str, deadline: float, memory: int) -> sqlite3.Connection:
     patience = max(0.0, deadline - time.monotonic()) * _WAITED
     connection = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None, cached_statements=0)
-    connection.text_factory = _text
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
     set_memory(connection, memory)
     set_clock(connection, deadline)
     return connection
@@ -455,10 +447,6 @@ def sqlite_file(path: str, *, uri: str, memory: int, within: str | None = None) 
     )
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
 class SqliteTable:
     """Rows as tables of a database in memory."""
 
@@ -474,7 +462,10 @@ class SqliteTable:
     def take(self, message: Message) -> None:
         try:
             with failing_as_sqlite(""):
-                self._create_table(message) if message["do"] == "begin" else self._insert_rows(message["rows"])
+                if message["do"] == "begin":
+                    self._create_table(message)
+                elif self._connection is not None and self._failure is None:
+                    self._connection.executemany(self._insert, message["rows"])
         except Failure as failure:
             self._failure = self._failure or failure
 
@@ -509,10 +500,6 @@ class SqliteTable:
         name = _quote_identifier(table or "result")
         self._connection.execute(f"CREATE TABLE {name} ({', '.join(map(_quote_identifier, columns))})")
         self._insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})"
-
-    def _insert_rows(self, rows: list[list[object]]) -> None:
-        if self._connection is not None and self._failure is None:
-            self._connection.executemany(self._insert, rows)
 
     def _forget(self) -> None:
         if self._connection is not None:

@@ -1,4 +1,4 @@
-"""Messages between Ullage and a worker process.
+"""Messages between Ullage and a worker process, and the loop in which the worker answers them.
 
 A `Pipe` sends frames: four bytes with the length, then JSON. A separate thread reads, so that the end of the other
 process is noticed while a statement runs; the engines release the interpreter lock meanwhile.
@@ -16,8 +16,16 @@ connections and their locks.
 `checks`, `computations`, `occasion` and `query_of` extract what SQLite stores only as text: a table's checks and
 generated columns, a trigger's timing and event, and a view's query. They read words, not grammar, since the engine has
 already accepted the text.
+
+`serve` runs the statements that the parent process sends, one after the other. The first message names the file to read
+and the memory limit; each later one is a request. After every answer the connection is closed, and with it anything
+that a statement could have left behind.
+
+`confine` limits memory, the size of written files, core dumps and priority. Windows has no such limits (untested
+there). macOS does not enforce the one on memory; each engine's own limit remains.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -25,6 +33,7 @@ import queue
 import re
 import stat
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -47,10 +56,12 @@ __all__ = [
     "answer",
     "checks",
     "computations",
+    "confine",
     "cut",
     "encode_message",
     "occasion",
     "query_of",
+    "serve",
     "travelling",
 ]
 
@@ -289,7 +300,8 @@ def answer(columns: Sequence[str], rows: Iterator[Sequence[object]], asked: Aske
     for row in islice(rows, asked.rows):
         if time.monotonic() > asked.deadline:
             raise Failure("deadline", "time was up while rows were being read")
-        line, cut_here = _line(row, asked.cell)
+        values = [travelling(value, asked.cell) for value in row]
+        line = encode_message([value for value, _ in values])
         if total + len(line) > asked.bytes:
             if count == 0:
                 raise Failure(
@@ -297,16 +309,16 @@ def answer(columns: Sequence[str], rows: Iterator[Sequence[object]], asked: Aske
                 )
             return _finish(held, send, more=True, cut_cells=cells)
         held.append(line)
-        size, total, count, cells = size + len(line), total + len(line), count + 1, cells + cut_here
+        size, total, count, cells = (
+            size + len(line),
+            total + len(line),
+            count + 1,
+            cells + sum(was_cut for _, was_cut in values),
+        )
         if size > _FRAME:
             _send_rows(held, send)
             held, size = [], 0
     return _finish(held, send, more=next(rows, None) is not None, cut_cells=cells)
-
-
-def _line(row: Sequence[object], most: int) -> tuple[bytes, int]:
-    cells = [travelling(value, most) for value in row]
-    return encode_message([value for value, _ in cells]), sum(was_cut for _, was_cut in cells)
 
 
 def _send_rows(lines: list[bytes], send: Send) -> None:
@@ -391,3 +403,89 @@ class PlainFile(NamedTuple, Generic[Connection]):
         if self.within is not None and not os.path.realpath(path).startswith(os.path.join(self.within, "")):  # noqa: PTH118 - as above
             raise Failure("source", "it is a link that leads out of the project")
         return self.opened(deadline)
+
+
+_RESERVED = 2 << 30
+"""Address space that DuckDB reserves without using it, beyond its memory limit."""
+
+_NICE = 5
+
+
+def confine(*, memory: int, file_bytes: int) -> None:
+    """Limit this process's memory, written files, core dumps and priority."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    os.nice(_NICE)
+    for limit, value in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_AS, memory + _RESERVED),
+    ):
+        # Nothing to do if the limit is already lower, or the system does not support it.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(limit, (value, value))
+
+
+class Confine(Protocol):
+    def __call__(self, *, memory: int, file_bytes: int) -> None: ...
+
+
+def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Callable[[], None]) -> None:
+    pipe = Pipe(source, sink, when_alone)
+    hello = pipe.receive()
+    if hello is None:
+        return
+    try:
+        if hello["kind"] == "sqlite":
+            from .sqlite_worker import sqlite_file
+
+            database = sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"], within=hello.get("within"))
+        elif hello["kind"] == "table":
+            from .sqlite_worker import SqliteTable
+
+            database = SqliteTable(memory=hello["memory"])
+        else:
+            if hello["packages"] is not None and hello["packages"] not in sys.path:
+                sys.path.append(hello["packages"])
+            try:
+                from .duckdb_worker import duckdb_file
+            except ModuleNotFoundError as error:
+                raise Failure("source", 'DuckDB is not installed: pip install "ullage[duckdb]"') from error
+            database = duckdb_file(hello["path"], memory=hello["memory"], within=hello.get("within"))
+    except Failure as failure:
+        pipe.send(_encode_failure(failure))
+        return
+    confine(memory=hello["memory"], file_bytes=database.file_bytes)
+    _answer_requests(pipe, database, patience=hello["idle"])
+    pipe.send(encode_message({"bye": True}))
+
+
+def _answer_requests(pipe: Pipe, database: Source, *, patience: float) -> None:
+    while (message := pipe.receive(patience)) is not None:
+        send = pipe.send
+        try:
+            match message["do"]:
+                case "ask":
+                    database.ask(message, send)
+                case "structure":
+                    send(encode_message({"value": database.structure(message)}))
+                case "functions":
+                    send(encode_message({"value": database.functions(message)}))
+                case _:
+                    database.take(message)
+        except Failure as failure:
+            send(_encode_failure(failure))
+            if failure.kind == "memory":
+                return
+        except MemoryError:
+            send(_encode_failure(Failure("memory", "the question needs more memory than there is for one")))
+            return
+        except Exception as error:  # noqa: BLE001 - an unforeseen statement must not end the process
+            send(_encode_failure(Failure("query", f"{type(error).__name__}: {error}")))
+
+
+def _encode_failure(failure: Failure) -> bytes:
+    return encode_message({"failed": failure.kind, "code": failure.code, "text": failure.text})
