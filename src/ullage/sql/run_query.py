@@ -117,18 +117,15 @@ def _append_operators(nodes: Sequence[Any], depth: int, lines: list[str]) -> Non
             name = " ".join(str(operator.get("name", "")).split())
             info, extra = operator.get("extra_info"), ""
             if isinstance(info, Mapping):
-                values = cast("Mapping[str, Any]", info).items()
-                extra = " " + "; ".join(
-                    f"{key}={_shorten_value(value)}" for key, value in values if value not in ("", [])
-                )
+                shown: list[str] = []
+                for key, value in cast("Mapping[str, Any]", info).items():
+                    if value not in ("", []):
+                        text = ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list) else str(value)
+                        flat = " ".join(clean(text).text.split())
+                        shown.append(f"{key}={flat if len(flat) <= _LONGEST else f'{flat[:_LONGEST]}…'}")
+                extra = " " + "; ".join(shown)
             lines.append(f"{'  ' * depth}{clean(name).text}{extra}")
             _append_operators(operator.get("children") or [], depth + 1, lines)
-
-
-def _shorten_value(value: object) -> str:
-    text = ", ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else str(value)
-    flat = " ".join(clean(text).text.split())
-    return flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]}…"
 
 
 @dataclass(slots=True, kw_only=True)

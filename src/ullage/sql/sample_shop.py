@@ -164,7 +164,11 @@ def rows() -> Iterator[tuple[str, tuple[Value, ...]]]:
         sku = f"{group[:2].upper()}-{1000 + number}"
         products.append((number, sku, f"{make} {ware}", numbers[group], price, dice.below(240), gone))
     yield from (("products", product) for product in products)
-    yield from (("customers", _customer(dice, number)) for number in range(1, _CUSTOMERS + 1))
+    for number in range(1, _CUSTOMERS + 1):
+        first, last, (city, country) = dice.one(_FIRST), dice.one(_LAST), dice.one(_CITIES)
+        joined = _OPENED - timedelta(days=dice.early(_DAYS))
+        email = f"{first}.{last}{number}@example.com".lower().translate(_PLAIN)
+        yield "customers", (number, f"{first} {last}", email, city, country, _day(joined))
     prices = [float(str(product[4])) for product in products]
     for number in range(1, _ORDERS + 1):
         moment = _OPENED + timedelta(days=(number - 1) * _DAYS // _ORDERS, seconds=dice.below(50_000))
@@ -179,13 +183,6 @@ def rows() -> Iterator[tuple[str, tuple[Value, ...]]]:
         product, who = 1 + _pick_popular(dice, len(prices)), 1 + dice.below(_CUSTOMERS)
         written = _day(_OPENED + timedelta(days=dice.below(_DAYS)))
         yield "reviews", (number, product, who, stars, dice.one(_TITLES[stars]), written)
-
-
-def _customer(dice: _Dice, number: int) -> tuple[Value, ...]:
-    first, last, (city, country) = dice.one(_FIRST), dice.one(_LAST), dice.one(_CITIES)
-    joined = _OPENED - timedelta(days=dice.early(_DAYS))
-    email = f"{first}.{last}{number}@example.com".lower().translate(_PLAIN)
-    return number, f"{first} {last}", email, city, country, _day(joined)
 
 
 def _pick_popular(dice: _Dice, wares: int) -> int:

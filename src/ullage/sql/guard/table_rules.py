@@ -300,20 +300,18 @@ def check_statement_texts(passage: Passage, terms: Terms) -> None:
         is_inner = (before is not None and before.is_name and before.name in INNER) or (
             before is None and _UNIQUE.fullmatch(token.name) is not None
         )
-        if is_inner and token.is_name and TABLES.fullmatch(token.name) and token.name not in terms.allowed:
-            _refuse_texts(passage, token.name)
-
-
-def _refuse_texts(passage: Passage, table: str) -> None:
-    for number, token in enumerate(passage.tokens):
-        is_star = token.text == "*" and (
-            passage.word(number - 1) in ("select", "distinct", "all") or passage.mark(number - 1) in (",", ".")
-        )
-        is_whole = token.is_word("table") or is_star
-        if is_whole or (token.is_name and token.name in TEXTS):
-            raise refusal(
-                f"{token.text} of {table}", "may show what other sessions run", "Name the columns that you need."
+        if not is_inner or not token.is_name or not TABLES.fullmatch(token.name) or token.name in terms.allowed:
+            continue
+        for at, shown in enumerate(passage.tokens):
+            is_star = shown.text == "*" and (
+                passage.word(at - 1) in ("select", "distinct", "all") or passage.mark(at - 1) in (",", ".")
             )
+            if is_star or shown.is_word("table") or (shown.is_name and shown.name in TEXTS):
+                raise refusal(
+                    f"{shown.text} of {token.name}",
+                    "may show what other sessions run",
+                    "Name the columns that you need.",
+                )
 
 
 _WRITES = ("insert", "update", "delete", "merge")

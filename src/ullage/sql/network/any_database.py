@@ -13,10 +13,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import date, time
 from decimal import Decimal
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, inspect
-from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedForeignKeyConstraint
+from sqlalchemy.engine.interfaces import ReflectedForeignKeyConstraint
 from sqlalchemy.engine.reflection import Inspector, ObjectKind
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -47,13 +47,23 @@ def structure(connection: Connection) -> Structure:
             name=key[1],
             schema=key[0],
             kind="view" if key[1] in views else "table",
-            columns=tuple(map(_column, listed)),
+            columns=tuple(
+                Column(
+                    name=column["name"],
+                    type=str(column["type"]),
+                    nullable=column["nullable"],
+                    default=column["default"],
+                    generated=column.get("autoincrement") is True or "computed" in column or "identity" in column,
+                    comment=column.get("comment"),
+                )
+                for column in listed
+            ),
             primary_key=tuple(key_of["constrained_columns"]) if (key_of := tables.get(key)) else (),
             foreign_keys=tuple(map(_foreign_key, foreign_keys.get(key, ()))),
             indexes=tuple(
                 Index(
                     name=index["name"] or "",
-                    columns=tuple(name or "(expression)" for name in cast("list[str | None]", index["column_names"])),
+                    columns=tuple(name or "(expression)" for name in index["column_names"]),
                     unique=bool(index["unique"]),
                 )
                 for index in indexes.get(key, ())
@@ -79,17 +89,6 @@ def _definition(inspector: Inspector, name: str) -> str | None:
         return inspector.get_view_definition(name)
     except NotImplementedError:
         return None
-
-
-def _column(column: ReflectedColumn) -> Column:
-    return Column(
-        name=column["name"],
-        type=str(column["type"]),
-        nullable=column["nullable"],
-        default=column["default"],
-        generated=column.get("autoincrement") is True or "computed" in column or "identity" in column,
-        comment=column.get("comment"),
-    )
 
 
 def _foreign_key(foreign: ReflectedForeignKeyConstraint) -> ForeignKey:

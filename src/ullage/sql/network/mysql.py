@@ -152,18 +152,18 @@ def _resolve_views(
     """Return the tables, those that show other tables' rows as views; empty if there are no such tables."""
     if not elsewhere:
         return ()
-    places = ((table, (table.schema or database, table.name)) for table in tables)
-    return tuple(
-        replace(table, kind="view", definition=_union_query(created.get(place, ""))) if place in elsewhere else table
-        for table, place in places
-    )
-
-
-def _union_query(created: str) -> str | None:
-    """Return the content of such a table as a query; None if it is unknown."""
-    found = _UNION.search(created)
-    names = re.findall(r"(?:`(?:[^`]|``)+`\.?)+", found["names"]) if found else []
-    return " UNION ALL ".join(f"SELECT * FROM {name}" for name in names) or None
+    resolved: list[Table] = []
+    for table in tables:
+        place = table.schema or database, table.name
+        if place not in elsewhere:
+            resolved.append(table)
+            continue
+        # Its content as a query; None if it is unknown.
+        found = _UNION.search(created.get(place, ""))
+        names = re.findall(r"(?:`(?:[^`]|``)+`\.?)+", found["names"]) if found else []
+        query = " UNION ALL ".join(f"SELECT * FROM {name}" for name in names) or None
+        resolved.append(replace(table, kind="view", definition=query))
+    return tuple(resolved)
 
 
 def _group_rows(rows: Iterable[Row], width: int) -> _Grouped:
@@ -499,12 +499,13 @@ RIGHTS = {
 
 def probe(found: Mapping[str, list[Row]], limits: Limits) -> Probe:
     said = [word for (grant,) in found["grants"] for word in _words(str(grant))]
-    databases = [str(name) for (name,) in found["databases"]]
+    # In a grant, _ and % are wildcards.
+    databases = [re.sub(r"([_%\\])", r"\\\1", str(name)).replace("`", "``") for (name,) in found["databases"]]
     lines = [
         "-- A user who can only read. Replace <password> by a password in quotes and % by this machine's address, and",
         "-- run this as an administrator.",
         f"CREATE USER '{READER}'@'%' IDENTIFIED BY <password> WITH MAX_USER_CONNECTIONS {_SPARE * limits.concurrency};",
-        *(f"GRANT SELECT, SHOW VIEW ON {_quote_for_grant(name)}.* TO '{READER}'@'%';" for name in databases),
+        *(f"GRANT SELECT, SHOW VIEW ON `{name}`.* TO '{READER}'@'%';" for name in databases),
     ]
     return Probe(
         role=str(found["role"][0][0]),
@@ -523,11 +524,6 @@ def _words(grant: str) -> list[str]:
     writing = [right for right in named if right.upper() not in _READING]
     said = [f"may use {', '.join(writing)} on {found['place']}"] if writing else []
     return [*said, f"may grant its rights on {found['place']}"] if "WITH GRANT OPTION" in found["rest"] else said
-
-
-def _quote_for_grant(name: str) -> str:
-    """Return a name quoted for a grant, where _ and % are wildcards."""
-    return "`" + re.sub(r"([_%\\])", r"\\\1", name).replace("`", "``") + "`"
 
 
 _KILL_SECONDS = 5

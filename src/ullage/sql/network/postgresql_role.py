@@ -33,6 +33,13 @@ def setup_sql(facts: Iterable[Row], limits: Limits) -> str:
     database = next(first for kind, first, _ in rows if kind == "database")
     schemas = [first for kind, first, _ in rows if kind == "schema"]
     owners = [(first, second) for kind, first, second in rows if kind == "owner"]
+    revoked = [line for kind, first, second in rows if (line := _revoke_statement(kind, first, second))]
+    if revoked:
+        revoked = [
+            "-- What follows every role may do now. Roles that need it, owners and superusers apart, must be granted",
+            "-- it by name afterwards, such as: GRANT TEMPORARY ON DATABASE … TO …;",
+            *revoked,
+        ]
     lines = [
         "-- A role that can only read. Replace <password> by a password in quotes, and run this as a superuser",
         f"-- connected to {_quote_identifier(database)}.",
@@ -52,20 +59,9 @@ def setup_sql(facts: Iterable[Row], limits: Limits) -> str:
             f"GRANT SELECT ON TABLES TO {READER};"
             for schema, owner in owners
         ),
-        *_revoked_from_public(rows),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _revoked_from_public(rows: list[tuple[str, str, str]]) -> list[str]:
-    revoked = [line for kind, first, second in rows if (line := _revoke_statement(kind, first, second))]
-    if not revoked:
-        return []
-    return [
-        "-- What follows every role may do now. Roles that need it, owners and superusers apart, must be granted it by",
-        "-- name afterwards, such as: GRANT TEMPORARY ON DATABASE … TO …;",
         *revoked,
     ]
+    return "\n".join(lines) + "\n"
 
 
 def _revoke_statement(kind: str, first: str, second: str) -> str | None:

@@ -159,7 +159,11 @@ def cast_for_python(query: str, columns: Sequence[str], types: Sequence[Any]) ->
         columns: the names of its columns.
         types: their types, as in `DuckDBPyRelation.types`.
     """
-    shown = [_cast_column(place, kind) for place, kind in enumerate(types, 1)]
+    shown: list[str | None] = []
+    for place, kind in enumerate(types, 1):
+        text, number = _kind(kind, "VARCHAR"), _kind(kind, "DOUBLE")
+        cast = None if text is None else f"CAST(#{place} AS {text})"
+        shown.append(cast if number == text else f"CAST({cast} AS {number})")
     if not any(shown):
         return None
     listed = ", ".join(
@@ -169,16 +173,7 @@ def cast_for_python(query: str, columns: Sequence[str], types: Sequence[Any]) ->
     return f"SELECT {listed} FROM (\n{query.rstrip().rstrip(';')}\n) AS shown"
 
 
-def _cast_column(place: int, kind: Any) -> str | None:  # noqa: ANN401 - a type of DuckDB's own
-    text = _kind(kind, "VARCHAR")
-    if text is None:
-        return None
-    cast = f"CAST(#{place} AS {text})"
-    number = _kind(kind, "DOUBLE")
-    return cast if number == text else f"CAST({cast} AS {number})"
-
-
-def _kind(kind: Any, of_float: str) -> str | None:  # noqa: ANN401
+def _kind(kind: Any, of_float: str) -> str | None:  # noqa: ANN401 - a type of DuckDB's own
     """Return the type to cast to, `of_float` for floats; None if the type needs no cast."""
     name = str(kind.id)
     if name in _SAME:

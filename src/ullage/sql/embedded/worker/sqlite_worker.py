@@ -23,6 +23,7 @@ import sqlite3
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 
 from .worker_protocol import (
@@ -417,7 +418,7 @@ _WAITED = 0.8
 def _connect(uri: str, deadline: float, memory: int) -> sqlite3.Connection:
     patience = max(0.0, deadline - time.monotonic()) * _WAITED
     connection = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None, cached_statements=0)
-    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     set_memory(connection, memory)
     set_clock(connection, deadline)
     return connection

@@ -268,18 +268,14 @@ class Pipe:
         self._sink.flush()
 
     def _read(self) -> None:
-        while (message := self._next()) is not None:
-            self._waiting.put(message)
+        while len(head := self._source.read(_LENGTH.size)) == _LENGTH.size:
+            length: int = _LENGTH.unpack(head)[0]
+            body = self._source.read(length)
+            if len(body) < length:
+                break
+            self._waiting.put(json.loads(body))
         self._when_alone()
         self._waiting.put(None)
-
-    def _next(self) -> Message | None:
-        head = self._source.read(_LENGTH.size)
-        if len(head) < _LENGTH.size:
-            return None
-        length: int = _LENGTH.unpack(head)[0]
-        body = self._source.read(length)
-        return None if len(body) < length else json.loads(body)
 
 
 Send = Callable[[bytes], None]
