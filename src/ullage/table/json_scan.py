@@ -69,18 +69,14 @@ def read_pieces(text: str, deepest: int, parse_float: Callable[[str], Any] = flo
         RecursionError: It is nested deeper than `deepest` levels.
     """
     if len(text) <= _WINDOW:
-        return _read_at_once(text, deepest, parse_float)
+        value = json.loads(text) if parse_float is float else json.loads(text, parse_float=parse_float)
+        _check_depth(text, value, 0, deepest)
+        return _replace_surrogates(value) if _half(text) else value
     reader = _Reader(text, deepest, json.JSONDecoder(parse_float=parse_float).raw_decode)
     value, end = reader.value(reader.skip(0), 0)
     if reader.skip(end) != len(text):
         _fail(end)
     return value
-
-
-def _read_at_once(text: str, deepest: int, parse_float: Callable[[str], Any]) -> Json:
-    value = json.loads(text) if parse_float is float else json.loads(text, parse_float=parse_float)
-    _check_depth(text, value, 0, deepest)
-    return _replace_surrogates(value) if _half(text) else value
 
 
 def value_at(text: str, at: int) -> tuple[Json, int]:
@@ -112,7 +108,11 @@ class _Reader:
         if begins == '"':
             return self._string(at)
         if begins not in ("[", "{"):
-            return self._scalar(at)
+            number = _number(self._whole, at, at + _NUMBER)
+            if number is not None and number.end() == at + _NUMBER:
+                _fail(at)
+            value, length = self._decode(self._whole[at : at + _NUMBER], 0)
+            return value, at + length
         for size in (_SMALL, _WINDOW):
             piece = self._whole[at : at + size]
             try:
@@ -126,13 +126,6 @@ class _Reader:
         if depth >= self._deepest:
             raise RecursionError
         return self._object(at, depth) if begins == "{" else self._array(at, depth)
-
-    def _scalar(self, at: int) -> tuple[Json, int]:
-        number = _number(self._whole, at, at + _NUMBER)
-        if number is not None and number.end() == at + _NUMBER:
-            _fail(at)
-        value, length = self._decode(self._whole[at : at + _NUMBER], 0)
-        return value, at + length
 
     def _object(self, at: int, depth: int) -> tuple[Json, int]:
         found: dict[str, Json] = {}

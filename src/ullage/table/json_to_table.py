@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain
-from typing import TypeGuard, cast
+from typing import cast
 
 from ullage.tokens import Steps, drain
 from ullage.tool import Json
@@ -170,7 +170,13 @@ class _Fitting:
         low, high, tries = 0, len(self.lines), 0
         while high - low > 1:
             tries += 1
-            guess = self._guess(low, high) if tries % 3 else (low + high) // 2
+            guess = (low + high) // 2
+            if tries % 3:
+                # As if every character between the two bounds weighed the same.
+                light, heavy = self.weights[low, False], self.weights[high, self._is_all(high)]
+                span = self.lengths[high] - self.lengths[low]
+                length = self.lengths[low] + span * (self.budget - light) // (heavy - light)
+                guess = min(max(bisect_right(self.lengths, length) - 1, low + 1), high - 1)
             if (yield from self.weigh(guess)) <= self.budget:
                 low = guess
             else:
@@ -180,25 +186,15 @@ class _Fitting:
     def weigh(self, rows: int) -> Steps[int]:
         key = (rows, self._is_all(rows))
         if key not in self.weights:
-            self.weights[key] = yield from self._weigh(self.text(rows))
+            # A text that is far too long is weighed by its head.
+            text = self.text(rows)
+            head = text[: max(_PULLED, _HEAD * self.budget)]
+            weight = yield from self.scale(head)
+            if len(head) < len(text):
+                is_far_too_long = weight > _SURELY * self.budget
+                weight = weight * len(text) // len(head) if is_far_too_long else (yield from self.scale(text))
+            self.weights[key] = weight
         return self.weights[key]
-
-    def _weigh(self, text: str) -> Steps[int]:
-        """Weigh a text; one that is far too long by its head."""
-        head = text[: max(_PULLED, _HEAD * self.budget)]
-        weight = yield from self.scale(head)
-        if len(head) == len(text):
-            return weight
-        if weight > _SURELY * self.budget:
-            return weight * len(text) // len(head)
-        return (yield from self.scale(text))
-
-    def _guess(self, low: int, high: int) -> int:
-        """Guess the number of rows, as if every character between the two bounds weighed the same."""
-        light, heavy = self.weights[low, False], self.weights[high, self._is_all(high)]
-        span = self.lengths[high] - self.lengths[low]
-        length = self.lengths[low] + span * (self.budget - light) // (heavy - light)
-        return min(max(bisect_right(self.lengths, length) - 1, low + 1), high - 1)
 
     def _is_all(self, rows: int) -> bool:
         return self.exhausted and rows == len(self.lines)
@@ -266,7 +262,14 @@ def find_table(value: Json) -> Found | None:
     """Return the table that is the main content of a value; None where there is none."""
     if isinstance(value, list):
         return _of_list(value, ())
-    return _dominant(value) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    best, seen = None, 0
+    for one in _within(value, ()):
+        seen += one if isinstance(one, int) else one.cells
+        if not isinstance(one, int) and (best is None or one.cells > best.cells):
+            best = one
+    return best if best is not None and best.cells >= _DOMINANT * seen else None
 
 
 def find_table_in(text: str) -> Found | None:
@@ -280,45 +283,39 @@ def find_table_in(text: str) -> Found | None:
     if len(text) > _SHORT or "\n" not in text:
         return None
     lines = text.strip().split("\n")
-    return _of_markdown(lines) if "|" in text else _of_csv(lines)
+    if len(lines) < 3:
+        return None
+    if "|" in text:
+        # A Markdown table, if it is the whole text.
+        if not _RULE.match(lines[1].strip()):
+            return None
+        return _of_text(
+            [[cell.strip() for cell in _BAR.split(line.strip().strip("|"))] for line in (lines[0], *lines[2:])]
+        )
+    # Comma-separated lines, if the first has plain names and each has as many values.
+    if not _NAMES.match(lines[0].rstrip("\r")):
+        return None
+    try:
+        return _of_text(list(csv.reader(lines, strict=True)))
+    except csv.Error:
+        return None
 
 
 def _of_list(value: list[Json], path: Path) -> Found | None:
-    if value and _are_objects(value):
-        columns = tuple(dict.fromkeys(chain.from_iterable(value)))
-        if sum(map(len, value)) < _FILLED * len(value) * len(columns):
+    if value and all(isinstance(row, dict) and row for row in value):
+        records = cast("list[dict[str, Json]]", value)
+        columns = tuple(dict.fromkeys(chain.from_iterable(records)))
+        if sum(map(len, records)) < _FILLED * len(records) * len(columns):
             return None
-        return _make_found(path, columns, cast("list[Json]", value), len(columns))
-    return _of_lists(value, path) if len(value) > 1 and _are_lists(value) else None
-
-
-def _are_objects(value: list[Json]) -> TypeGuard[list[dict[str, Json]]]:
-    return isinstance(value[0], dict) and all(isinstance(row, dict) and row for row in value)
-
-
-def _are_lists(value: list[Json]) -> TypeGuard[list[list[Json]]]:
-    return isinstance(value[0], list) and all(isinstance(row, list) for row in value)
-
-
-def _of_lists(rows: list[list[Json]], path: Path) -> Found | None:
-    """Return a table of lists. Lists of one element each are a list of values, not a table."""
-    width = len(rows[0])
-    if width < 2 or any(len(row) != width for row in rows):
+        return Found(path=path, columns=columns, rows=value, row_count=len(value), column_count=len(columns))
+    if len(value) < 2 or not all(isinstance(row, list) for row in value):
         return None
-    return _make_found(path, (), cast("list[Json]", rows), width)
-
-
-def _make_found(path: Path, columns: tuple[str, ...], rows: list[Json], width: int) -> Found:
-    return Found(path=path, columns=columns, rows=rows, row_count=len(rows), column_count=width)
-
-
-def _dominant(value: dict[str, Json]) -> Found | None:
-    best, seen = None, 0
-    for one in _within(value, ()):
-        seen += one if isinstance(one, int) else one.cells
-        if not isinstance(one, int) and (best is None or one.cells > best.cells):
-            best = one
-    return best if best is not None and best.cells >= _DOMINANT * seen else None
+    lists = cast("list[list[Json]]", value)
+    width = len(lists[0])
+    # Lists of one element each are a list of values, not a table.
+    if width < 2 or any(len(row) != width for row in lists):
+        return None
+    return Found(path=path, columns=(), rows=value, row_count=len(value), column_count=width)
 
 
 def _within(value: dict[str, Json], path: Path) -> Iterator[Found | int]:
@@ -343,24 +340,6 @@ def _name_columns(found: Found, beside: dict[str, Json]) -> Found:
         if isinstance(names, list) and len(names) == found.column_count and all(isinstance(n, str) for n in names):
             return replace(found, columns=tuple(cast("list[str]", names)))
     return found
-
-
-def _of_markdown(lines: list[str]) -> Found | None:
-    """Read a Markdown table, if it is the whole text."""
-    if len(lines) < 3 or not _RULE.match(lines[1].strip()):
-        return None
-    rows = [[cell.strip() for cell in _BAR.split(line.strip().strip("|"))] for line in (lines[0], *lines[2:])]
-    return _of_text(rows)
-
-
-def _of_csv(lines: list[str]) -> Found | None:
-    """Read comma-separated lines, if the first has plain names and each has as many values."""
-    if len(lines) < 3 or not _NAMES.match(lines[0].rstrip("\r")):
-        return None
-    try:
-        return _of_text(list(csv.reader(lines, strict=True)))
-    except csv.Error:
-        return None
 
 
 def _of_text(rows: list[list[str]]) -> Found | None:
@@ -407,20 +386,15 @@ def recode_steps(given: Json, weigh: WeighSteps) -> Steps[Recoded | None]:
     yield
     try:
         text = given if isinstance(given, str) else (yield from written_steps(value))
-        return (yield from _shortest(text, value, weigh))
+        least = yield from _weight(text, weigh)
+        if len(text) > _LONG:
+            least = int(_MARGIN * least)
+        for form in (_with_tables, written_steps):
+            shorter = yield from form(value)
+            if shorter is not None and (yield from _weight(shorter, weigh)) < least:
+                return Recoded(shorter, value)
     except RecursionError:
         return None
-
-
-def _shortest(text: str, value: Json, weigh: WeighSteps) -> Steps[Recoded | None]:
-    """Return the form with tables where it is shorter, else compact JSON if that is."""
-    least = yield from _weight(text, weigh)
-    if len(text) > _LONG:
-        least = int(_MARGIN * least)
-    for form in (_with_tables, written_steps):
-        shorter = yield from form(value)
-        if shorter is not None and (yield from _weight(shorter, weigh)) < least:
-            return Recoded(shorter, value)
     return None
 
 
@@ -471,7 +445,12 @@ def _with_tables(value: Json) -> Steps[str | None]:
     lines = list[str]() if rest is _TAKEN else [(yield from written_steps(cast("Json", rest)))]
     for path, rows in tables:
         lines += [f"{write_path(path)}[{len(rows)}]:"] if path else []
-        lines += yield from _lines(rows)
+        columns = list(dict.fromkeys(chain.from_iterable(rows)))
+        lines.append(row_line(columns, typed=True))
+        for start in range(0, len(rows), _PORTION):
+            portion = rows[start : start + _PORTION]
+            lines += [row_line([row.get(name, ABSENT) for name in columns], typed=True) for row in portion]
+            yield
     return "\n".join(lines)
 
 
@@ -489,13 +468,3 @@ def _rest(value: Json, path: Path, tables: list[tuple[Path, list[dict[str, Json]
         return _TAKEN
     elements = [_rest(element, (*path, place), tables) for place, element in enumerate(value)]
     return [None if element is _TAKEN else element for element in elements]
-
-
-def _lines(rows: list[dict[str, Json]]) -> Steps[list[str]]:
-    columns = list(dict.fromkeys(chain.from_iterable(rows)))
-    lines = [row_line(columns, typed=True)]
-    for start in range(0, len(rows), _PORTION):
-        portion = rows[start : start + _PORTION]
-        lines += [row_line([row.get(name, ABSENT) for name in columns], typed=True) for row in portion]
-        yield
-    return lines

@@ -28,12 +28,12 @@ JSON string.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from itertools import count, islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ullage.errors import BadInput
 from ullage.invisible_characters import remove_invisible_counted
@@ -88,17 +88,8 @@ def clean(text: str) -> Cleaned:
 
 def clean_row(row: Sequence[Cell]) -> tuple[Row, int]:
     """Return a row with every text in it cleaned, in lists and objects too, and the number of characters removed."""
-    counted = [_clean_cell(cell) for cell in row]
+    counted: list[tuple[Cell, int]] = [(cell, 0) if isinstance(cell, Decimal) else _clean_json(cell) for cell in row]
     return tuple(cell for cell, _ in counted), sum(removed for _, removed in counted)
-
-
-def _clean_cell(cell: Cell) -> tuple[Cell, int]:
-    if isinstance(cell, str):
-        cleaned = clean(cell)
-        return cleaned.text, cleaned.removed
-    if isinstance(cell, list | dict):
-        return _clean_json(cell)
-    return cell, 0
 
 
 def _clean_json(value: Json) -> tuple[Json, int]:
@@ -218,36 +209,23 @@ def _one_line(text: str) -> str:
 
 
 def _pieces(value: Cell, indent: int | None, line: str) -> Iterator[str]:
+    inner = line + " " * (indent or 0)
     if isinstance(value, Decimal):
-        yield _number(value)
+        # One that is not finite is written as `json` writes such a float.
+        yield str(value) if value.is_finite() else _quick(float(value))
     elif isinstance(value, dict) and value:
-        yield from _members(value, indent, line)
+        separator = ":" if indent is None else ": "
+        for number, (key, member) in enumerate(value.items()):
+            yield f"{',' if number else '{'}{inner}{quote_as_json(key)}{separator}"
+            yield from _pieces(member, indent, inner)
+        yield f"{line}}}"
     elif isinstance(value, list) and value:
-        yield from _elements(value, indent, line)
+        for number, element in enumerate(value):
+            yield f"{',' if number else '['}{inner}"
+            yield from _pieces(element, indent, inner)
+        yield f"{line}]"
     else:
         yield _one_line(_quick(value))
-
-
-def _members(value: Mapping[str, Cell], indent: int | None, line: str) -> Iterator[str]:
-    inner = line + " " * (indent or 0)
-    separator = ":" if indent is None else ": "
-    for number, (key, member) in enumerate(value.items()):
-        yield f"{',' if number else '{'}{inner}{quote_as_json(key)}{separator}"
-        yield from _pieces(member, indent, inner)
-    yield f"{line}}}"
-
-
-def _elements(value: Sequence[Cell], indent: int | None, line: str) -> Iterator[str]:
-    inner = line + " " * (indent or 0)
-    for number, element in enumerate(value):
-        yield f"{',' if number else '['}{inner}"
-        yield from _pieces(element, indent, inner)
-    yield f"{line}]"
-
-
-def _number(value: Decimal) -> str:
-    """Write a decimal; one that is not finite as `json` writes such a float."""
-    return str(value) if value.is_finite() else _quick(float(value))
 
 
 class Absent(Enum):
@@ -335,14 +313,13 @@ _scan_value = json.JSONDecoder().raw_decode
 
 
 def write_path(path: Path) -> str:
-    text = "".join(_step(step) for step in path)
-    return text.removeprefix(".")
-
-
-def _step(step: str | int) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    return f".{step if _PLAIN.match(step) else quote_as_json(step)}"
+    steps: list[str] = []
+    for step in path:
+        if isinstance(step, int):
+            steps.append(f"[{step}]")
+        else:
+            steps.append(f".{step if _PLAIN.match(step) else quote_as_json(step)}")
+    return "".join(steps).removeprefix(".")
 
 
 def read_path(text: str) -> Path:
@@ -399,49 +376,42 @@ def _document(lines: list[str]) -> Json:
         table = lines[number + 1 : number + 2 + rows]
         if len(table) != rows + 1:
             raise _misread(lines[number])
-        _put(outer, path, _table(table))
+        read, holder = _table(table), cast("Any", outer)
+        for step in path[:-1]:
+            holder = holder[step]
+        holder[path[-1]] = read
         number += 2 + rows
     return outer
 
 
-def _put(outer: Any, path: Path, table: list[Json]) -> None:  # noqa: ANN401 — a wrong step raises where it is taken
-    for step in path[:-1]:
-        outer = outer[step]
-    outer[path[-1]] = table
-
-
 def _table(lines: list[str]) -> list[Json]:
     columns = [str(name) for _, name in _cells(lines[0])]
-    return [_record(columns, line) for line in lines[1:]]
-
-
-def _record(columns: list[str], line: str) -> dict[str, Json]:
-    cells = list(_cells(line))
-    if len(cells) != len(columns):
-        raise _misread(line)
-    return {name: value for name, (is_there, value) in zip(columns, cells, strict=True) if is_there}
+    records: list[Json] = []
+    for line in lines[1:]:
+        cells = list(_cells(line))
+        if len(cells) != len(columns):
+            raise _misread(line)
+        records.append({name: value for name, (is_there, value) in zip(columns, cells, strict=True) if is_there})
+    return records
 
 
 def _cells(line: str) -> Iterator[tuple[bool, Json]]:
     """Yield for each cell whether it has a value, and the value."""
     start = 0
     while True:
-        is_there, value, end = _cell(line, start)
+        if line[start : start + 1] in ('"', "[", "{"):
+            is_there, (value, end) = True, _scan_value(line, start)
+        else:
+            end = line.find(",", start)
+            end = len(line) if end < 0 else end
+            bare = line[start:end]
+            is_there, value = bare != "", json.loads(bare) if LITERAL.match(bare) else bare
         yield is_there, value
         if end == len(line):
             return
         if line[end] != ",":
             raise _misread(line)
         start = end + 1
-
-
-def _cell(line: str, start: int) -> tuple[bool, Json, int]:
-    if line[start : start + 1] in ('"', "[", "{"):
-        return True, *_scan_value(line, start)
-    end = line.find(",", start)
-    end = len(line) if end < 0 else end
-    bare = line[start:end]
-    return bare != "", json.loads(bare) if LITERAL.match(bare) else bare, end
 
 
 def _misread(text: str) -> BadInput:
