@@ -654,7 +654,7 @@ def _list(node: exp.Expr, key: str) -> list[exp.Expr]:
 
 _MASK = "***"
 
-_ASKED = re.compile(r"\s*(EXPLAIN|ANALYZE|DESCRIBE|DESC|SHOW|PRAGMA)\b", re.IGNORECASE)
+_DESCRIBING_STATEMENT = re.compile(r"\s*(EXPLAIN|ANALYZE|DESCRIBE|DESC|SHOW|PRAGMA)\b", re.IGNORECASE)
 """Statements that show no values. The query inside an EXPLAIN is checked all the same, since its row estimates may
 reveal values."""
 _OPTIONS = re.compile(
@@ -756,10 +756,10 @@ class MaskPolicy:
             Refused: a masked column is used other than by selecting it, or the statement is not understood.
             UnknownName: a table does not exist in the structure.
         """
-        asked = _ASKED.match(sql)
+        describing = _DESCRIBING_STATEMENT.match(sql)
         if not self.tables.patterns:
             return MaskPlan()
-        if asked and not _QUERY.search(_asked_of(sql, asked, self.dialect)):
+        if describing and not _QUERY.search(_part_with_query(sql, describing, self.dialect)):
             _check_pragma(sql, self.tables)
             hides_counters = self.dialect == "mysql" and self.tables.has_masked_counter
             if hides_counters and _COUNTER_CONDITION.search(sql):
@@ -769,19 +769,19 @@ class MaskPolicy:
                 )
             return MaskPlan(hides_counters=hides_counters)
         start = 0
-        if asked is not None:
-            start = asked.end()
+        if describing is not None:
+            start = describing.end()
             while match := _OPTIONS.match(sql, start):
                 start = match.end()
         query = sql[start:]
         tree = _parse(query, self.dialect)
-        if asked is not None:
-            self._check_plan(sql[asked.start(1) : len(sql) - len(query)], tree)
+        if describing is not None:
+            self._check_plan(sql[describing.start(1) : len(sql) - len(query)], tree)
         if not isinstance(tree, exp.Query | exp.Values | exp.Pivot | exp.Summarize):
             not_understood(tree)
         lineage = Lineage(self.tables, self.dialect)
         columns = lineage.output(tree) if _is_touched(tree, lineage.tables) else ()
-        if asked or not any(column.masks for column in columns):
+        if describing or not any(column.masks for column in columns):
             return MaskPlan()
         if UNCOUNTED in columns:
             refuse_any(columns, tree, "a query whose columns cannot be counted")
@@ -843,12 +843,12 @@ class _Views:
         return tuple(column.masks for column in columns)
 
 
-def _asked_of(sql: str, asked: re.Match[str], dialect: Dialect) -> str:
+def _part_with_query(sql: str, describing: re.Match[str], dialect: Dialect) -> str:
     """Return the part of a statement that may contain a query.
 
     In a SHOW of MySQL that is only what follows WHERE; `SHOW INDEX FROM t` reads no values.
     """
-    if dialect != "mysql" or asked[1].upper() != "SHOW":
+    if dialect != "mysql" or describing[1].upper() != "SHOW":
         return sql
     found = _CONDITION.search(sql)
     return sql[found.end() :] if found else ""

@@ -241,8 +241,8 @@ class Tables:
         if table is None or table.kind == "view":
             return None
         keys = {fold(key) for key in table.primary_key}
-        told = (one.masks for one in self.of(table) if table.module is not None or one.name in keys)
-        return frozenset[str]().union(*told)
+        found = (one.masks for one in self.of(table) if table.module is not None or one.name in keys)
+        return frozenset[str]().union(*found)
 
     def index(self, name: str, schema: str, index: str) -> frozenset[str]:
         """Return the masked columns by which an index orders the rows of a table; MySQL's `PRIMARY` is the key."""

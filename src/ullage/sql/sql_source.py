@@ -463,10 +463,11 @@ class SqlSource(ToolSource):
         return Reply.text(truncate_lines(plan, self.weigh(call.caller), self._schema_replies.budget))
 
 
-def _schema_replies(tell: Callable[[Tool, Call], Awaitable[SchemaReply]]) -> Answers:
+def _schema_replies(describe: Callable[[Tool, Call], Awaitable[SchemaReply]]) -> Answers:
     async def reply(tool: Tool, call: Call) -> Reply:
-        told = await tell(tool, call)
-        return Reply.text(told.text, meta={_META: _performance(cached=told.cached)}, json_lists=told.json_lists)
+        described = await describe(tool, call)
+        meta: JsonObject = {_META: _performance(cached=described.cached)}
+        return Reply.text(described.text, meta=meta, json_lists=described.json_lists)
 
     return reply
 

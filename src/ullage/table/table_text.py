@@ -209,17 +209,17 @@ def _one_line(text: str) -> str:
 
 
 def _pieces(value: Cell, indent: int | None, line: str) -> Iterator[str]:
-    inner = line + " " * (indent or 0)
     if isinstance(value, Decimal):
         # One that is not finite is written as `json` writes such a float.
         yield str(value) if value.is_finite() else _quick(float(value))
     elif isinstance(value, dict) and value:
-        separator = ":" if indent is None else ": "
+        inner, separator = line + " " * (indent or 0), ":" if indent is None else ": "
         for number, (key, member) in enumerate(value.items()):
             yield f"{',' if number else '{'}{inner}{quote_as_json(key)}{separator}"
             yield from _pieces(member, indent, inner)
         yield f"{line}}}"
     elif isinstance(value, list) and value:
+        inner = line + " " * (indent or 0)
         for number, element in enumerate(value):
             yield f"{',' if number else '['}{inner}"
             yield from _pieces(element, indent, inner)

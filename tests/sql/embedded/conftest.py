@@ -12,7 +12,7 @@ import pytest
 from ullage.sql import Limits
 from ullage.sql.embedded import EmbeddedEngine
 from ullage.sql.embedded.embedded_engine import frame_message
-from ullage.sql.embedded.worker.worker_protocol import serve
+from ullage.sql.embedded.worker.worker_loop import serve
 
 Replies = list[dict[str, Any]]
 

@@ -16,16 +16,8 @@ import pytest
 
 from ullage.sql.embedded.worker import __main__ as program
 from ullage.sql.embedded.worker.sqlite_worker import failing_as_sqlite
-from ullage.sql.embedded.worker.worker_protocol import (
-    Asked,
-    Failure,
-    Pipe,
-    checks,
-    confine,
-    occasion,
-    query_of,
-    travelling,
-)
+from ullage.sql.embedded.worker.worker_loop import confine
+from ullage.sql.embedded.worker.worker_protocol import Asked, Failure, Pipe, checks, occasion, query_of, travelling
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 
@@ -78,7 +70,7 @@ def test_a_question_is_answered_in_frames_and_the_worker_says_goodbye(say: Say, 
 def test_a_worker_without_requests_ends(say: Say, sqlite_file: Path):
     assert say(hello(sqlite_file)) == [{"bye": True}]
     sink = io.BytesIO()
-    from ullage.sql.embedded.worker.worker_protocol import serve
+    from ullage.sql.embedded.worker.worker_loop import serve
 
     serve(io.BytesIO(b"\0\0"), sink, confine=_never, when_alone=lambda: None)
     assert sink.getvalue() == b""
@@ -343,7 +335,7 @@ def test_a_process_is_given_no_more_than_was_said(monkeypatch: pytest.MonkeyPatc
 def test_a_process_is_confined_in_memory_and_in_what_it_writes(tmp_path: Path):
     code = """
 import resource, sys
-from ullage.sql.embedded.worker.worker_protocol import confine
+from ullage.sql.embedded.worker.worker_loop import confine
 confine(memory=300_000_000, file_bytes=0)
 file = open(sys.argv[1], "wb", buffering=0)
 try:

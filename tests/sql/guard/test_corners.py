@@ -45,7 +45,7 @@ REFUSED: list[tuple[Dialect, str, str]] = [
     ("postgres", "SHOW 'x'", "no name of a table"),
     ("postgres", "SHOW a b", "one word too many"),
     ("postgres", "SELECT current_setting(E'data\\x5fdirectory')", "not written out"),
-    ("postgres", "SELECT current_setting($$data_directory$$)", "tells of the host"),
+    ("postgres", "SELECT current_setting($$data_directory$$)", "describes the host"),
     ("postgres", "SELECT 1 FROM (SELECT 1) t(pg_sleep) WHERE pg_sleep(1) IS NULL", "pg_sleep()"),
     ("postgres", "SELECT * FROM a b(9)", "b()"),
     ("postgres", "SELECT ('t').pg_prewarm", "may do more than read"),

@@ -7,7 +7,7 @@ class is still written as a call, and calls are judged by name; the list contain
 a user-defined function.
 
 `check_calls` treats every name before a parenthesis as a call, whatever the parser takes it for, because the text is
-what runs. Grammar words, types and names of column lists are told apart from calls; the tree is used only to find
+what runs. Grammar words, types and names of column lists are distinguished from calls; the tree is used only to find
 column lists.
 
 `check_bomb` limits sizes that are written as constants: a length, or a product of lengths. Sizes that depend on table

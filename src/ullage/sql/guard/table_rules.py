@@ -108,7 +108,7 @@ def check_table_name(parts: Iterable[str], terms: Terms) -> None:
     names = [_fold_name(part) for part in parts]
     full = ".".join(names)
     if _MATCHED[terms.dialect].fullmatch(full):
-        raise refusal(full, "holds secrets or files of the server", "Read the catalogue's public views instead.")
+        raise refusal(full, "contains secrets or files of the server", "Read the catalogue's public views instead.")
     if terms.dialect == "sqlite" and names[-1].startswith("pragma_") and names[-1] not in SQLITE_TABLES:
         raise refusal(full, "is a pragma that may do more than tell", "Use one of these.", tuple(sorted(SQLITE_TABLES)))
     if terms.dialect == "duckdb" and (_PATH.search(names[-1]) or (len(names) > 1 and names[-1] in _SUFFIXES)):
@@ -173,7 +173,7 @@ def check_setting(name: str | None) -> None:
         )
     lowered = name.lower().strip()
     if lowered not in SHOWN_SETTINGS and _SETTINGS_HIDDEN.search(lowered):
-        raise refusal(name, "is a setting that tells of the host", "Ask for settings of queries, such as timezone.")
+        raise refusal(name, "is a setting that describes the host", "Ask for settings of queries, such as timezone.")
 
 
 def is_hidden_variable(name: str) -> bool:
@@ -184,7 +184,7 @@ def is_hidden_variable(name: str) -> bool:
 def check_variable(name: str) -> None:
     """Refuse a MySQL variable that reveals details of the host; `name` is what follows `@@` and the scope."""
     if is_hidden_variable(name):
-        raise refusal(f"@@{name}", "is a setting that tells of the host", "Ask for settings of queries, as sql_mode.")
+        raise refusal(f"@@{name}", "is a setting that describes the host", "Ask for settings of queries, as sql_mode.")
 
 
 _OWN = "pg_catalog"
@@ -334,7 +334,7 @@ def check_words(passage: Passage, terms: Terms) -> None:
             raise refusal("FOR UPDATE", "locks rows", "Select without locking: nothing here can be changed.")
         if token.is_word("next") and passage.word(number + 1) == "value" and passage.word(number + 2) == "for":
             raise refusal("NEXT VALUE FOR", "moves a sequence", "Read the sequence's last value from the catalogue.")
-        _RESERVED_OWN[terms.dialect](passage, number, terms)
+        _CHECKS_OF_WORDS[terms.dialect](passage, number, terms)
 
 
 def _locks_rows(passage: Passage, number: int) -> bool:
@@ -429,7 +429,7 @@ def _check_dotted(passage: Passage, number: int, terms: Terms) -> None:
             raise refusal(full, "is of a package that may do more than read", "Use a built-in function of SQL.")
 
 
-_RESERVED_OWN: Mapping[Dialect, Callable[[Passage, int, Terms], None]] = {
+_CHECKS_OF_WORDS: Mapping[Dialect, Callable[[Passage, int, Terms], None]] = {
     "postgres": _check_attribute,
     "duckdb": _check_duckdb,
     "mysql": _check_mysql,

@@ -1,7 +1,7 @@
 """Connection pool of a database server, and the conversion of its values.
 
 A `Pool` has as many connections as statements may run at one time, opened when needed and kept for a while. Drivers
-block in threads. At a deadline or a cancellation, the caller stops waiting for the thread, the server is told to stop,
+block in threads. At a deadline or a cancellation, the caller stops waiting for the thread, the server is asked to stop,
 and the socket is closed, so the limit is kept even if the server does not react.
 
 A `Session` is a driver's connection, used by one thread at a time, which may block indefinitely. `SeverableSession`
@@ -296,7 +296,7 @@ def _make_distinct(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return found
 
 
-LOCKED = "another session holds a lock on it; ask again later"
+LOCKED = "another session has locked it; ask again later"
 REACH = "Check that the server runs and that host, port and TLS settings of the database's URL are right."
 
 
@@ -328,7 +328,7 @@ def encode_statement(sql: str) -> bytes:
     try:
         return sql.encode()
     except UnicodeEncodeError:
-        raise QueryFailed("the statement holds half a character", suggestion="leave it out") from None
+        raise QueryFailed("the statement contains an unpaired surrogate", suggestion="leave it out") from None
 
 
 _GRACE = 0.25

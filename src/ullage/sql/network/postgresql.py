@@ -617,7 +617,7 @@ class PostgreSQLSession:
         connection = self._connection.pgconn
         # At a zero byte libpq would stop, and so run something other than what was judged.
         if "\0" in sql:
-            raise QueryFailed("the statement holds a zero character", suggestion="leave it out")
+            raise QueryFailed("the statement contains a zero character", suggestion="leave it out")
         connection.send_query_params(encode_statement(sql), None)
         connection.set_single_row_mode()
         self._is_streaming = True

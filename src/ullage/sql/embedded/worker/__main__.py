@@ -28,7 +28,7 @@ def main() -> None:
     package.__path__ = [here]
     sys.modules[_NAME] = package
     source, sink = os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
-    loop = importlib.import_module(f"{_NAME}.worker_protocol")
+    loop = importlib.import_module(f"{_NAME}.worker_loop")
     loop.serve(source, sink, confine=loop.confine, when_alone=_end)
     # A normal exit would wait for the thread that still reads from the pipe.
     _end()

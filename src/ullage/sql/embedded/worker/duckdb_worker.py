@@ -227,12 +227,12 @@ _MACROS = f"""
     SELECT schema_name, function_name AS name, array_to_string(parameters, ', ') AS arguments,
         CASE function_type WHEN 'table_macro' THEN 'table' END AS returns
     FROM duckdb_functions() WHERE {_OURS} ORDER BY function_name"""
-_TOLD = """
+_WITH_STABILITY = """
     SELECT lower(function_name), stability, has_side_effects FROM duckdb_functions() WHERE stability IS NOT NULL"""
-_UNTOLD = """
+_WITHOUT_STABILITY = """
     SELECT lower(function_name), CASE WHEN function_type = 'macro' AND internal THEN macro_definition END
     FROM duckdb_functions() WHERE stability IS NULL"""
-_MADE_HERE = "SELECT lower(function_name) FROM duckdb_functions() WHERE NOT internal"
+_USER_DEFINED = "SELECT lower(function_name) FROM duckdb_functions() WHERE NOT internal"
 
 _STABILITIES = {"CONSISTENT": "immutable", "CONSISTENT_WITHIN_QUERY": "stable"}
 _ORDER = ("immutable", "stable", "volatile")
@@ -289,18 +289,18 @@ def functions(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     do users' macros, whatever their name.
     """
     known: dict[str, str] = {}
-    for name, stability, has_effects in connection.execute(_TOLD).fetchall():
+    for name, stability, has_effects in connection.execute(_WITH_STABILITY).fetchall():
         found = "volatile" if has_effects else _STABILITIES.get(stability, "volatile")
         known[name] = max(known.get(name, "immutable"), found, key=_ORDER.index)
-    untold: dict[str, str] = {}
-    for name, definition in connection.execute(_UNTOLD).fetchall():
+    derived: dict[str, str] = {}
+    for name, definition in connection.execute(_WITHOUT_STABILITY).fetchall():
         # A user's macro may read anything.
         words = set(_WORD.findall((definition or "").lower())) - _ONLY_FAILS
         is_volatile = definition is None or any(known.get(word) == "volatile" for word in words)
         found = "volatile" if is_volatile else "stable"
-        untold[name] = max(untold.get(name, "immutable"), found, key=_ORDER.index)
-    made_here = {name: "volatile" for (name,) in connection.execute(_MADE_HERE).fetchall()}
-    return {**untold, **known, **made_here}
+        derived[name] = max(derived.get(name, "immutable"), found, key=_ORDER.index)
+    user_defined = {name: "volatile" for (name,) in connection.execute(_USER_DEFINED).fetchall()}
+    return {**derived, **known, **user_defined}
 
 
 def _read(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Found]:
@@ -366,14 +366,14 @@ def duckdb_file(path: str, *, memory: int, within: str | None = None) -> Source:
         path=path,
         file_bytes=0,
         opened=opened,
-        asked_of=_asked_of,
+        run_query_of=_run_query,
         structure_of=structure,
         functions_of=functions,
         within=within,
     )
 
 
-def _asked_of(connection: duckdb.DuckDBPyConnection, asked: Asked, send: Send) -> None:
+def _run_query(connection: duckdb.DuckDBPyConnection, asked: Asked, send: Send) -> None:
     statement = refuse_unless_reading(asked.sql, connection.extract_statements)
     as_text = None
     if statement.type.name == "SELECT":

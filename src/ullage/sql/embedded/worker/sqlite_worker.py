@@ -44,11 +44,11 @@ from .worker_protocol import (
 __all__ = [
     "TOUCHED",
     "SqliteTable",
-    "asked_of",
     "failing_as_sqlite",
     "functions",
     "is_allowed",
     "lock",
+    "run_query",
     "set_clock",
     "set_memory",
     "sqlite_file",
@@ -424,7 +424,7 @@ def _connect(uri: str, deadline: float, memory: int) -> sqlite3.Connection:
     return connection
 
 
-def asked_of(connection: sqlite3.Connection, asked: Asked, send: Send) -> None:
+def run_query(connection: sqlite3.Connection, asked: Asked, send: Send) -> None:
     with closing(connection.execute(asked.sql)) as cursor:
         columns = [column[0] for column in cursor.description or ()]
         answer(columns, cursor, asked, send)
@@ -441,7 +441,7 @@ def sqlite_file(path: str, *, uri: str, memory: int, within: str | None = None) 
         path=path,
         file_bytes=_FILE_BYTES,
         opened=opened,
-        asked_of=asked_of,
+        run_query_of=run_query,
         structure_of=structure,
         functions_of=functions,
         within=within,
@@ -479,7 +479,7 @@ class SqliteTable:
                 self._connection.execute("COMMIT")
                 set_clock(self._connection, asked.deadline)
                 lock(self._connection)
-                asked_of(self._connection, asked, send)
+                run_query(self._connection, asked, send)
         finally:
             self._forget()
 
