@@ -268,7 +268,7 @@ def test_any_other_use_of_a_masked_column_is_refused(sql: str):
         ("duckdb", "SELECT table_name FROM duckdb_tables", ()),
         ("sqlite", "SELECT l.name FROM pragma_table_list l, pragma_table_info(l.name) i", ()),
         ("mysql", "SELECT id, user, state FROM information_schema.processlist", ()),
-        ("mysql", "SELECT id, info FROM information_schema.processlist", (1,)),
+        ("mysql", "SELECT id, info, info_binary FROM information_schema.processlist", (1, 2)),
         ("duckdb", "SELECT 0x10 + 0b11 FROM users", ()),
         ("duckdb", "SELECT * EXCLUDE (id) FROM users", (1,)),
         ("duckdb", "SELECT u.* EXCLUDE (id), 1 FROM users u", (1,)),

@@ -100,7 +100,11 @@ DESCRIBING_FUNCTIONS = frozenset(
     """.split()  # noqa: SIM905
 )
 """Functions in FROM that read only metadata; without parentheses each is a table."""
-_VALUES = {"pg_attribute": "attmissingval", "pg_stat_activity": "query", "information_schema.processlist": "info"}
+_VALUES = {
+    "pg_attribute": ("attmissingval",),
+    "pg_stat_activity": ("query",),
+    "information_schema.processlist": ("info", "info_binary"),
+}
 """Columns of these tables that contain values of other tables."""
 _COUNTERS = {"pg_sequences": "last_value", "sqlite_sequence": "seq", "information_schema.tables": "auto_increment"}
 """Columns of tables that only describe others which contain the last value of a counter."""
@@ -172,10 +176,10 @@ class Tables:
     def _values_described(self, name: str, schema: str) -> Columns:
         """Return the columns of a table that only describes others which contain values of masked columns."""
         full = name if schema == "pg_catalog" else ".".join(filter(None, (schema, name)))
-        column = _VALUES.get(full)
-        if column is None and full in _COUNTERS and self.has_masked_counter:
-            column = _COUNTERS[full]
-        return () if column is None or not self.is_closed else (Output(column, frozenset({f"{full}.{column}"})),)
+        columns = _VALUES.get(full, ())
+        if not columns and full in _COUNTERS and self.has_masked_counter:
+            columns = (_COUNTERS[full],)
+        return tuple(Output(column, frozenset({f"{full}.{column}"})) for column in columns if self.is_closed)
 
     @property
     def has_masked_counter(self) -> bool:
