@@ -720,3 +720,71 @@ def test_of_an_earlier_list_the_rows_that_were_asked_for_stay() -> None:
     asked_for = "- get_room(code=R117): {guest=Lena Vogt}"
     text = ledger(user("Go on."), room=160, earlier=(f"{earlier}\n{asked_for}",))
     assert "[code, booking, rate: R117, BK-117, 117.50] (+42 more)" in text
+
+
+def page(number: int, *, of: int = 6) -> tuple[Message, Message]:
+    rows: list[Json] = [
+        {
+            "booking": f"BK-{number}{at:02}",
+            "guest": {"name": f"Guest {number} {at}", "customer_id": f"C{number}{at:02}77"},
+            "hotel": "Krone",
+            "nights": at + 1,
+            "status": "confirmed",
+        }
+        for at in range(of)
+    ]
+    return asked({"page": number}, "list_bookings"), told(dumps({"bookings": rows}, indent=2))
+
+
+def test_what_belongs_together_in_the_newest_results_outlives_what_earlier_compactions_kept() -> None:
+    text, room = "", 1_900
+    for since in range(10, 50, 10):
+        messages = [message for number in range(since, since + 7) for message in page(number)]
+        text = ledger(*messages, room=room, earlier=(text,) if text else ())
+        assert count(text) <= room
+        lines = [line for line in text.split("\n") if line.startswith("- ")]
+        for number in range(since, since + 7):
+            for at in range(6):
+                assert any(f"BK-{number}{at:02}" in line and f"C{number}{at:02}77" in line for line in lines)
+    assert "BK-10" in text, "of the oldest, some words are left"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"id": "R1", "guest": {"name": "Tom O'Brien", "no": "C1"}, "tags": ["a", "b c"], "note": "late, by car"},
+        [{"id": "R1", "at": None, "in": {"x": "1"}}, {"id": "R2", "at": "9:30", "in": {"x": "2"}}],
+        {"rooms": [{"code": f"R{at}", "rate": f"{at}.50"} for at in range(6)], "floor": "2"},
+    ],
+)
+def test_a_record_of_an_earlier_compaction_is_shortened_like_a_new_one(value: Json) -> None:
+    for rows in (1_000, 3):
+        text = write_value(value, rows=rows)
+        (earlier,) = records.read_records(f"- find(q=x): {text}", [])
+        assert earlier.lines(frozenset())[0] == f"- find(q=x): {text}"
+        assert earlier.value is not None
+    assert earlier.lines(frozenset())[-1] == records.Record(head="find(q=x)", value=value).lines(frozenset())[-1]
+
+
+@pytest.mark.parametrize(
+    "text", ["{a=", "[a: b", "{a=1}}", "[" * 3_000, "{a=" * 3_000, "[a=b, c]", "{a=[x: {y=1} | z]}"]
+)
+def test_a_record_that_cannot_be_read_back_stays_as_it_is(text: str) -> None:
+    (earlier,) = records.read_records(f"- find(q=x): {text}", [])
+    assert earlier.lines(frozenset()) == [f"- find(q=x): {text}"]
+
+
+def test_rows_of_an_earlier_list_are_not_asked_for_by_a_page_number_or_a_state() -> None:
+    rooms = [f'"No. {at}, {("free", "taken")[at % 2]}, {at % 9} beds"' for at in range(100, 130)]
+    (record,) = records.read_records(f"- list_rooms(page=3): {{rooms=[code, state: {' | '.join(rooms)}]}}", [])
+    assert len(record.lines(frozenset({"3", "free"}))) == 1
+    assert len(record.lines(frozenset({"117"}))) == 2
+
+
+def test_a_number_by_a_short_name_is_kept_with_what_it_belongs_to() -> None:
+    strict = write_value(
+        [{"Invoice No.": "4711", "customer_no": "C77", "piano": "Steinway D"}], wanted=frozenset(), strict=True
+    )
+    assert "4711" in strict
+    assert "C77" in strict
+    assert "Steinway" not in strict

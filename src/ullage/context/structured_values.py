@@ -61,16 +61,19 @@ _DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
 _SCOPES = "namespace|server|owner|repo|repository|project|branch|bucket|database|channel|region"
 _SCOPE = re.compile(rf"(?:^|[_\-a-z. ])(?:{_SCOPES})s?$", re.IGNORECASE)
 """Keys whose values say what a thing belongs to."""
+_NO = r"[_\-. ](?:no|nr|num)\.?$"
+"""A number by a shorter name: `customer_no`, `Invoice No.`."""
 _NAMING = re.compile(
     rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|{HEADING}|path|url|email|date|dob|uuid|slug|sku"
-    rf"|(?:price|amount|rate|fee|cost|total|balance)(?:_[a-z]+)?|{_SCOPES})s?$",
+    rf"|(?:price|amount|rate|fee|cost|total|balance)(?:_[a-z]+)?|{_SCOPES})s?$|{_NO}",
     re.IGNORECASE,
 )
 """Keys whose values later calls are made of."""
 _STAMP = re.compile(r"(?:created|updated|modified|changed)(?:_?at|_?on)?$|timestamp", re.IGNORECASE)
 """Keys whose values say when something was recorded."""
 _BARE = re.compile(
-    rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|{HEADING}|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
+    rf"(?:^|[_\-a-z. ])(?:id|number|code|key|name|{HEADING}|path|date|dob|uuid|slug|sku|{_SCOPES})s?$|{_NO}",
+    re.IGNORECASE,
 )
 """Keys whose values only name a thing, or what it belongs to."""
 _IDENTIFYING = re.compile(
@@ -254,7 +257,7 @@ def _write_list(values: Sequence[Json], form: _Form) -> str:
         rows = [one for one, is_named in zip(rows, named, strict=True) if is_named] or rows
     is_plain = not any(isinstance(one, dict | list | Line) for one in rows)
     rows = rows[: _PLAIN_ROWS * form.rows if is_plain else form.rows]
-    left = len(values) - len(rows)
+    left = len(values) - len(rows) + (values.more if isinstance(values, _Shortened) else 0)
     more = f" (+{left} more)" if left else ""
     if len(rows) > 1 and all(isinstance(one, dict) for one in rows) and _share_keys(rows):
         table = _write_table(cast("list[dict[str, Json]]", rows), form)
@@ -271,6 +274,59 @@ def _write_table(rows: Sequence[dict[str, Json]], form: _Form) -> str:
     return f"{', '.join(shown)}: {' | '.join(lines)}" if shown else ""
 
 
+class _Shortened(list["Json"]):
+    """A list of which some items were left out when it was written."""
+
+    more: int = 0
+    """Number of these items."""
+
+
+def _read_written(text: str) -> Json:
+    """Read an object or a list as `write_value` writes it; None if it cannot be read without doubt."""
+    value, end = _read_at(text, 0, _DEPTH)
+    is_relation = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict) for one in value))
+    return value if is_relation and end == len(text) and write_value(value) == text else None
+
+
+def _read_at(text: str, start: int, depth: int) -> tuple[Json, int]:
+    """Return the value that begins here, with at most `depth` levels, and its end."""
+    if depth < 0:
+        return None, start
+    if text[start : start + 1] == "{":
+        held, end = dict[str, Json](), start
+        while text[end : end + 1] in ("{", ","):
+            key = _KEY.match(text, end)
+            if key is None:
+                return None, start
+            held[key[1]], end = _read_at(text, key.end(), depth - 1)
+        return held, end + 1
+    if text[start : start + 1] != "[":
+        found = _SCALAR.match(text, start)
+        return (None, start) if found is None else (found[1] if found[1] is not None else found[0], found.end())
+    made, end = _Shortened(), start + 1
+    head = _TABLE_HEAD.match(text, end)
+    keys, end = (head[1].split(", "), head.end()) if head else (list[str](), end)
+    cells = list[Json]()
+    while True:
+        value, end = _read_at(text, end, depth - 1)
+        cells.append(None if keys and value == "-" else value)
+        is_row_end = not text.startswith(", ", end)
+        if not keys or is_row_end:
+            made += [dict[str, Json](zip(keys, cells, strict=False))] if keys else cells
+            cells = list[Json]()
+        if is_row_end and not text.startswith(_ROW_GAP, end):
+            break
+        end += 2 if not is_row_end else len(_ROW_GAP)
+    more = _MORE.match(text, end + 1)
+    made.more, end = (int(more[1]), more.end()) if more else (0, end + 1)
+    return made, end
+
+
+_KEY = re.compile(r"(?:\{|, )([^={}\[\]|]{1,200})=")
+_SCALAR = re.compile(r"\"([^\n]{0,400}?)\"(?=, | \| |[}\]]|$)|(?:(?!, | \| |[}\]]).)+")
+_TABLE_HEAD = re.compile(r"([^:|\[\]{}=]{1,400}): ")
+_ROW_GAP = " | "
+"""Text between two rows of a written list."""
 MARK = "- "
 """Beginning of a record's line."""
 _MOST = 150
@@ -287,9 +343,9 @@ _LEAST, _PART = 100, 6
 """Tokens that a record may always have, and the divisor of the room that limits a record if not all fit."""
 _BRIEF = 100
 """Tokens up to which a record is short."""
-_PASSED, _ROW_GAP = 1.0, " | "
+_PASSED = 1.0
 """What a record is worth less if it lists what a later call passed over, or what was listed before an earlier
-compaction; and what is between two rows of a written list."""
+compaction."""
 _HITS, _VALUES = 6, 25
 """Mentioned values beyond which a record is not worth more, and all values of a record up to which they count in
 full."""
@@ -301,7 +357,7 @@ class Record:
     """The call, in words."""
     value: Json = None
     text: str = ""
-    """The record in an earlier ledger, in which case it has no value."""
+    """The record in an earlier ledger. It has no value if the text cannot be read back."""
     place: int = 0
     """Place of its message, from 0. Records of earlier ledgers come before."""
     subject: tuple[str, str] | None = None
@@ -313,11 +369,18 @@ class Record:
     is_passed: bool = False
     """Whether a later call asked for one thing of the list, so that the rest was passed over."""
 
+    @property
+    def is_old_list(self) -> bool:
+        """Whether the record lists what was listed before an earlier compaction."""
+        return self.text.count(_ROW_GAP) > 1
+
     def lines(self, wanted: Set[str]) -> list[str]:
         """Return the record in ever fewer words, without repetitions."""
-        if self.value is None:
-            text = self.text or self.head
-            return [f"{MARK}{one}" for one in dict.fromkeys((text, _fewer_rows(text, wanted)))]
+        text = self.text or self.head
+        asked_for = _fewer_rows(text, wanted)
+        if self.value is None or asked_for != text:
+            # Rows that were asked for say more of an earlier list than the names in all its rows.
+            return [f"{MARK}{one}" for one in dict.fromkeys((text, asked_for))]
         if isinstance(self.value, list) and all(isinstance(one, Line) for one in self.value):
             # Of a listing nothing but the lines that were mentioned says what the rest was.
             shown = (
@@ -379,7 +442,7 @@ def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
         form, _, more = text.partition("\n")
         if form[:1] in ("{", "[") and form[-1:] in ("}", "]") and is_gap(more) and not is_placeholder(text):
             # An earlier compaction wrote the result in few words.
-            return Record(head=head, text=f"{head}: {form}", place=place)
+            return Record(head=head, value=_read_written(form), text=f"{head}: {form}", place=place)
     value = None if is_marked(text) else read_structure(text)
     if is_record(value):
         subject, held = None, _only_object(value)
@@ -496,7 +559,9 @@ def read_records(ledger: str, newer: Sequence[Record]) -> Iterator[Record]:
     for line in ledger.split("\n"):
         text = line.removeprefix(MARK)
         if text != line and ": " in text and text.partition("): ")[0] + ")" not in heads:
-            yield Record(head="", text=text, place=-1)
+            head, _, form = text.partition("): ")
+            value = _read_written(form)
+            yield Record(head="" if value is None else f"{head})", value=value, text=text, place=-1)
 
 
 def words_asked(ledger: str) -> set[str]:
@@ -534,7 +599,7 @@ def _is_table(text: str, start: int) -> bool:
 def _with_rows(text: str, place: tuple[int, int], rows: Sequence[str], wanted: Set[str]) -> str:
     head, colon, first = rows[0].partition(": ")
     bare = [first, *rows[1:]]
-    kept = [row for row in bare if any(word in wanted for word in Line(row).words)]
+    kept = [row for row in bare if any(word in wanted and _is_telling(word) for word in Line(row).words)]
     if not kept or len(kept) == len(bare):
         return text
     more, rest = _MORE.match(text, place[1] + 1), text[place[1] + 1 :]
@@ -543,6 +608,13 @@ def _with_rows(text: str, place: tuple[int, int], rows: Sequence[str], wanted: S
     return f"{text[: place[0]]}{head}{colon}{' | '.join(kept)}] (+{left} more){rest}"
 
 
+def _is_telling(word: str) -> bool:
+    """Return whether a word shows which row is meant: not a word of a state, or a number so small that a call has it
+    for other reasons (a page, a limit)."""
+    return kind_of(word) in _LINE_KINDS and not _COUNT.fullmatch(word)
+
+
+_COUNT = re.compile(r"\d{1,2}")
 _ROW_MARK = re.compile(r"[\[\]{}]| \| ")
 _MORE = re.compile(r" \(\+(\d+) more\)")
 
@@ -559,7 +631,7 @@ def fit_records(
     for place, record in enumerate(records):
         worths.append(_worth(record, wanted, (place + 1) / len(records), forms[place][0][1]))
         yield
-    fit = _Fit(forms, room)
+    fit = _Fit(forms, room, [record.is_old_list for record in records])
     if len(records) > _PART:
         fit.bound(max(_LEAST, room // _PART))
     fit.shorten()
@@ -571,9 +643,11 @@ def fit_records(
 class _Fit:
     """The form of each record, as an index of its lines; None for a record that is left out."""
 
-    def __init__(self, forms: Sequence[Sequence[tuple[str, int]]], room: int) -> None:
-        """`forms` are the lines of each record, longest first, with their tokens."""
+    def __init__(self, forms: Sequence[Sequence[tuple[str, int]]], room: int, old_lists: Sequence[bool]) -> None:
+        """`forms` are the lines of each record, longest first, with their tokens; `old_lists` says which records list
+        what was listed before an earlier compaction."""
         self.forms = forms
+        self.old_lists = old_lists
         self.levels: list[int | None] = [0] * len(forms)
         self.excess = sum(lines[0][1] for lines in forms) - room
         """Tokens above the room."""
@@ -594,19 +668,24 @@ class _Fit:
 
     def shorten(self) -> None:
         """Shorten the longest record by one step, then again, so that short ones are left whole. An older record counts
-        as up to twice as long."""
+        as up to twice as long. An old list counts as twice as long again, and is left out where its shortest form is
+        still the longest: otherwise such forms would take the room of what is new."""
         number = len(self.forms)
-        sizes = [
-            (-lines[level or 0][1] * (2 * number - place) / number, place)
-            for place, (lines, level) in enumerate(zip(self.forms, self.levels, strict=True))
-        ]
+
+        def length(place: int, level: int) -> float:
+            factor = (2 * number - place) / number * (2 if self.old_lists[place] else 1)
+            return self.forms[place][level][1] * factor
+
+        sizes = [(-length(place, level or 0), place) for place, level in enumerate(self.levels)]
         heapify(sizes)
         while sizes and self.excess > 0:
             _, place = heappop(sizes)
             level, lines = self.levels[place], self.forms[place]
             if level is not None and level + 1 < len(lines):
                 self.put(place, level + 1)
-                heappush(sizes, (-lines[level + 1][1] * (2 * number - place) / number, place))
+                heappush(sizes, (-length(place, level + 1), place))
+            elif self.old_lists[place]:
+                self.put(place, None)
 
     def drop(self, worths: Sequence[float]) -> None:
         for place in sorted(range(len(worths)), key=worths.__getitem__):
@@ -639,5 +718,5 @@ def _worth(record: Record, wanted: Set[str], age: float, tokens: int) -> float:
         age
         + mentioned
         + min(1.0, _BRIEF / max(1, tokens))
-        - (_PASSED if record.is_passed or record.text.count(_ROW_GAP) > 1 else 0.0)
+        - (_PASSED if record.is_passed or record.is_old_list else 0.0)
     )
