@@ -399,3 +399,64 @@ def test_words_around_encoded_data_stay_whole_and_use_the_room(shape: str):
     made = excerpt(shape.format(words=words, data=data), 900, METER_SCALE.count, recalls=True)
     assert words in made
     assert 600 <= METER_SCALE.count(made) <= 900
+
+
+PIXEL = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE.data}"}}
+
+
+def shown(text: str) -> JsonObject:
+    return {"role": "user", "content": [{"type": "text", "text": text}, PIXEL]}
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize("summarizer", [None, Summarising()])
+async def test_a_task_with_a_picture_survives_every_compaction(summarizer: Summarising | None, tmp_path: Path):
+    task = shown(TASK)
+    for generation in range(4):
+        session = Session.open(tmp_path / "runs.jsonl", model="gpt-4o")
+        made = context(*([task] if generation == 0 else []), window=16_000, session=session, summarizer=summarizer)
+        made.add(*steps(20), said("assistant", "Done?"), said("user", "Not yet."), *steps(90))
+        prepared = await made.prepare()
+        assert prepared.compacted
+        assert any(repr(TASK)[1:-1] in text and str(PICTURE.data) in text for text in texts(prepared))
+        assert faults(prepared.messages, Format.OPENAI_CHAT) == ()
+        session.close()
+
+
+@pytest.mark.requirement("S2:task")
+async def test_the_words_of_a_later_instruction_with_a_picture_are_carried_and_the_loss_of_it_is_reported():
+    order = "The button must be as green as here, and nowhere else."
+    made = context(said("user", TASK), *steps(10), said("assistant", "Done?"), shown(order), *steps(10), window=10_000)
+    made.add(said("assistant", "Like this?"), said("user", "Yes. Go on."), *steps(60))
+    prepared = await made.prepare()
+    assert order in texts(prepared)[0]
+    assert "[image]" in texts(prepared)[0]
+    fates = {place: one.fate for one in prepared.dropped for place in range(one.first, one.last + 1)}
+    assert fates[23] == "excerpt_in_summary"
+    assert "of message 23 of the user's the media dropped: the text is kept" in str(prepared.warning)
+
+
+@pytest.mark.requirement("S2:compact:after")
+async def test_results_of_one_turn_that_are_no_giants_each_are_cut_together():
+    task = "\n".join(
+        f"Rule {number}: never write to table t_{number}, and only read view v_{number}." for number in range(400)
+    )
+    lines = log(200_000)
+
+    def turn(at: int) -> list[JsonObject]:
+        """Two calls at once, with results that are each less than a tenth of the window."""
+        calls: Json = [
+            {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": f'{{"part": {n}}}'}}
+            for n in (at, at + 1)
+        ]
+        results = [
+            {"role": "tool", "tool_call_id": f"c{n}", "content": lines[6_000 * n :][:5_700]} for n in (at, at + 1)
+        ]
+        return [{"role": "assistant", "content": lines[300 * at :][:300], "tool_calls": calls}, *results]
+
+    words = [said(("assistant", "user")[n % 2], lines[2_000 * n :][:2_000]) for n in range(12)]
+    made = context(said("user", task), *words, window=32_000, summarizer=Summarising())
+    made.add(*(message for at in range(0, 8, 2) for message in turn(at)))
+    prepared = await made.prepare()
+    assert prepared.compacted
+    assert prepared.status.usage_percent <= 50

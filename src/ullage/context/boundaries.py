@@ -27,7 +27,7 @@ from typing import Literal
 from ullage.messages import Media, Message, Text, Thinking, ToolResult, assistant_message, join_texts, user_message
 from ullage.tokens import drain
 
-from .summary_text import beginning, ending
+from .summary_text import beginning, ending, read_carried
 from .text_protocol import text_results
 from .token_weights import Entry, Remake
 from .tool_pairs import (
@@ -53,6 +53,7 @@ __all__ = [
     "Side",
     "assembled",
     "bridges",
+    "caption_of",
     "excerpt",
     "read_history",
     "requests_of",
@@ -224,7 +225,7 @@ def _requests(entries: Sequence[Entry], results: Set[int]) -> Requests:
 
     Programs speak in the user's turn too: they put reminders beside results, images behind them, and their own words in
     tags. Of these only the first and the last count. After a summary there is no first request, since the summary has
-    it.
+    it, unless it stayed beside the summary because text cannot carry it.
     """
     said = [place for place, entry in enumerate(entries) if _has_words(entry) and place not in results]
     before = [None, *(entry.message for entry in entries)]
@@ -237,8 +238,12 @@ def _requests(entries: Sequence[Entry], results: Set[int]) -> Requests:
         or (place in beside and often[beside[place]] < _REMINDED)
         or _spoken_by(entries[place].message)
     ]
-    is_begun = any(entry.kind == "summary" for entry in entries)
-    first = set[int]() if is_begun else {*said[:1], *typed[:1]}
+    first = {*said[:1], *typed[:1]}
+    earlier = [read_carried(join_texts(entry.message.parts)) for entry in entries if entry.kind == "summary"]
+    if any(one is not None and one.request for one in earlier):
+        first = set[int]()
+    elif earlier:
+        first = {place for place in first if words_of(entries[place].message) is None}
     later = {*typed, *said[-1:]} - first
     return Requests(tuple(sorted(first)), tuple(sorted(later)), frozenset((*said[-1:], *typed[-1:])))
 
@@ -264,6 +269,15 @@ def words_of(message: Message) -> str | None:
         return None
     text = join_texts(parts)
     return "\n\n".join(filter(None, (spoken_in(text) or text, _spoken_by(message))))
+
+
+def caption_of(message: Message) -> str | None:
+    """Return the text of a message with media, with the kind of each medium in its place: `[image]`. None if it has no
+    text, or anything else that text cannot carry."""
+    parts = [part for part in message.parts if not isinstance(part, ToolResult)]
+    if not all(isinstance(part, Text | Media) for part in parts) or not join_texts(parts).strip():
+        return None
+    return "\n".join(f"[{part.kind}]" if isinstance(part, Media) else join_texts((part,)) for part in parts)
 
 
 def excerpt(text: str, room: int, count: Callable[[str], int], *, recalls: bool) -> str:

@@ -23,7 +23,7 @@ from anyio.to_thread import run_sync
 from ullage.messages import Message, Part, Text, ToolResult, faults, user_message
 from ullage.tokens import drain, patiently
 
-from .boundaries import Parting, Requests, assembled, bridges, excerpt, words_of
+from .boundaries import Parting, Requests, assembled, bridges, caption_of, excerpt, words_of
 from .context_options import DEFAULTS, Limits, price_per_call
 from .identifiers import identifier_steps
 from .summary import Breaker, Summarizer, SummaryFailed, summarise
@@ -154,11 +154,14 @@ class Teller:
         told = [
             read for place in head if entries[place].kind == "summary" if (read := read_carried(_text(entries[place])))
         ]
-        said = {
-            place: words
-            for place in (*requests.first, *requests.later)
-            if place in gone and (words := words_of(entries[place].message)) and words.strip()
-        }
+        said, captions = dict[int, str](), set[int]()
+        for place in (*requests.first, *requests.later):
+            words = words_of(entries[place].message)
+            if words is None and place not in (*requests.first, *requests.last):
+                words = caption_of(entries[place].message)
+                captions.add(place)
+            if place in gone and words and words.strip():
+                said[place] = words
         places, cut = set[int](), list[int]()
         asked = [place for place in requests.first if place in said]
         request = "\n\n".join([*(one.request for one in told if one.request), *(said[place] for place in asked)])
@@ -181,7 +184,7 @@ class Teller:
                 room -= size
                 if place is not None:
                     places.add(place)
-                    cut += [place] if whole != text else []
+                    cut += [place] if whole != text or place in captions else []
             elif place is None:
                 omitted.append(text)
         carried_later = tuple(reversed(kept))
@@ -535,7 +538,9 @@ class _Work:
         start = parting.places[-1]
         note = int(_LEAST_NOTE * ledger_room(self.limits.measure))
         room = self.limits.goal - weight_of(work.entries[:start]) - note - _FRAME
-        least = max(1, int(_GIANT * self.limits.measure))
+        giant = int(_GIANT * self.limits.measure)
+        # Several results of one turn may be smaller than a giant and exceed the tail's share together.
+        least = max(1, min(giant, _level(work.entries[start:], max(giant, self.limits.keep), written=True)))
         level = max(least, _level(work.entries[start:], room, written=written))
         return _after(
             work,
@@ -783,7 +788,10 @@ class _Work:
         asked = self.parting.requests
         own = {place + 1 for place in (*asked.first, *asked.later)}
         cut = [one for one in single if one.first in own and one.fate in ("truncated", "excerpt_in_summary")]
-        if cut:
+        captions = [one for one in cut if words_of(self.entries[one.first - 1].message) is None]
+        if captions:
+            work = _warned(work, f"of {_numbered(captions)} of the user's the media dropped: the text is kept")
+        if cut := [one for one in cut if one not in captions]:
             work = _warned(
                 work,
                 f"{_numbered(cut)} of the user's cut in the middle: the beginning, the end and constraints are kept",
