@@ -548,7 +548,10 @@ def _laid(summary: Entry | None, entries: Sequence[Entry], places: Sequence[int]
         after = place + 1
         if side is not None:
             if is_parted and side == (behind or "assistant"):
-                yield _found(entries[since:place], _ACROSS[side]) or bridge(_ACROSS[side])
+                across = _ACROSS[side]
+                dropped = (entry for entry in entries[since:place] if entry.kind == "bridge")
+                # An earlier bridge is used again.
+                yield next((entry for entry in dropped if _side(entry.message) == across), None) or bridge(across)
             behind, since, is_parted = side, after, False
         yield entries[place]
 
@@ -558,11 +561,6 @@ def _side(message: Message) -> Side | None:
     if is_instruction(message):
         return None
     return "assistant" if message.role == "assistant" else "user"
-
-
-def _found(let_go: Sequence[Entry], side: Side) -> Entry | None:
-    """Return an earlier bridge that can be reused."""
-    return next((entry for entry in let_go if entry.kind == "bridge" and _side(entry.message) == side), None)
 
 
 class Parting:

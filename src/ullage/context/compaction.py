@@ -20,7 +20,7 @@ from functools import cached_property, partial
 from anyio import get_cancelled_exc_class
 from anyio.to_thread import run_sync
 
-from ullage.messages import Message, Part, Text, ToolResult, faults, user_message
+from ullage.messages import Message, Text, ToolResult, faults, user_message
 from ullage.tokens import drain, patiently
 
 from .boundaries import Parting, Requests, assembled, bridges, caption_of, excerpt, words_of
@@ -235,7 +235,12 @@ class Teller:
         tier: Tier = "summarise" if summary is not None else "digest"
         if summary is None:
             repeated = {id(head[index]) for index in verbatim}
-            messages = [_without_texts(entry.message) if id(entry) in repeated else entry.message for entry in rest]
+            messages = [
+                replace(entry.message, parts=tuple(part for part in entry.message.parts if not isinstance(part, Text)))
+                if id(entry) in repeated
+                else entry.message
+                for entry in rest
+            ]
             summary = await run_sync(
                 partial(
                     digest,
@@ -271,6 +276,9 @@ class Teller:
             spare: Tokens that may be used instead of the account's own room.
         """
         room, earlier, rest = account.room if spare is None else spare, account.earlier, account.rest
+        # A model's summary may say next to nothing of what structured results relate.
+        is_brief = self.scale.count(account.summary) < _BRIEF * account.room
+        is_brief = is_brief and are_recorded([entry.message for entry in rest])
         ledger = await patiently(
             identifier_steps(
                 [entry.message for entry in (*rest, *cut)],
@@ -279,17 +287,12 @@ class Teller:
                 earlier=(earlier.identifiers,) if earlier else (),
                 beside=[words.message, *(entry.message for entry in beside)],
                 alone=account.tier == "digest",
-                brief=self._is_brief(account),
+                brief=is_brief,
                 related=[entry.message for entry in rest],
             )
         )
         text = carried(account.summary, ledger, self._receipt(len(rest)), request=words.request, later=words.later)
         return replace(account, text=text)
-
-    def _is_brief(self, account: Account) -> bool:
-        """Return whether a model's summary says next to nothing of what structured results relate."""
-        is_brief = self.scale.count(account.summary) < _BRIEF * account.room
-        return is_brief and are_recorded([entry.message for entry in account.rest])
 
     def _receipt(self, messages: int) -> str:
         how = "; recall(query) finds them" if self.recalls else ""
@@ -336,10 +339,6 @@ def _earlier(head: Sequence[Entry]) -> tuple[Carried | None, list[Entry]]:
             rest.append(entry)
     whole = Carried("\n\n".join(one.summary for one in told), "\n".join(one.identifiers for one in told))
     return (whole if told else None), rest
-
-
-def _without_texts(message: Message) -> Message:
-    return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Text)))
 
 
 def _text(entry: Entry) -> str:
@@ -452,7 +451,10 @@ class _Work:
 
     async def run(self) -> Compaction:
         if self.limits.is_irreducible and not self.is_over:
-            return self._untouched(self._hopeless())
+            return self._untouched(
+                f"the system prompt and the tools alone weigh {self.limits.fixed:,} tokens, and the threshold is "
+                f"{self.limits.soft:,}: nothing is removed before the window is full"
+            )
         eased = await run_sync(self._masked, self._untouched())
         does = weight_of(eased.entries) <= self.limits.goal and await run_sync(self._is_cheapest, eased)
         kept = await self._noted(self.entries, eased) if does else None
@@ -472,12 +474,6 @@ class _Work:
 
     def _untouched(self, warning: str | None = None) -> Compaction:
         return Compaction(entries=self.entries, origins=tuple(range(len(self.entries))), warning=warning)
-
-    def _hopeless(self) -> str:
-        return (
-            f"the system prompt and the tools alone weigh {self.limits.fixed:,} tokens, and the threshold is "
-            f"{self.limits.soft:,}: nothing is removed before the window is full"
-        )
 
     async def _noted(self, before: tuple[Entry, ...], work: Compaction) -> Compaction:
         """Add the identifiers of what was truncated and masked. This is slow, so that it is done only for a result that
@@ -748,12 +744,16 @@ class _Work:
         origin_of = {id(entry): place for entry, place in zip(work.entries, work.origins, strict=True)}
         origins = tuple(origin_of.get(id(entry)) for entry in trimmed.kept)
         work = replace(_after(work, trimmed.change), origins=origins)
-        return work if weight_of(work.entries) <= room else _warned(work, self._too_large())
-
-    def _too_large(self) -> str:
         return (
-            "what must stay (the system prompt, the tools, what is pinned, the user's last words) is more than the "
-            "window holds"
+            work
+            if weight_of(work.entries) <= room
+            else _warned(
+                work,
+                (
+                    "what must stay (the system prompt, the tools, what is pinned, the user's last words) is more than the "
+                    "window holds"
+                ),
+            )
         )
 
     def _is_worth(self, gain: int) -> bool:
@@ -815,12 +815,13 @@ def _numbered(dropped: Sequence[Dropped]) -> str:
 
 
 def _changed(entry: Entry) -> Fate:
-    texts = (part.text for one in entry.message.parts for part in _inner(one) if isinstance(part, Text))
+    texts = (
+        part.text
+        for one in entry.message.parts
+        for part in (one.parts if isinstance(one, ToolResult) else (one,))
+        if isinstance(part, Text)
+    )
     return "masked" if any(map(is_placeholder, texts)) else "truncated"
-
-
-def _inner(part: Part) -> tuple[Part, ...]:
-    return part.parts if isinstance(part, ToolResult) else (part,)
 
 
 def _level(entries: Sequence[Entry], room: int, *, written: bool = False) -> int:

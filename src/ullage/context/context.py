@@ -430,10 +430,6 @@ class Context:
         keeps = self.session is not None and self.session.keeps
         return keeps and any(tool.name.split("__")[-1] == RECALL.name for tool in self._history.fixed.tools)
 
-    @property
-    def _lost(self) -> str | None:
-        return None if self._keeping is None else self._keeping.warning
-
     def _is_due(self, usage: ContextUsage) -> bool:
         if self.options.disable_compaction:
             return False
@@ -567,7 +563,17 @@ class Context:
     ) -> Prepared:
         self._history.sent = len(entries) if entries is self._history.entries else 0
         self._called = self._clock()
-        told = "; ".join(filter(None, (work.warning if work else None, warning, self._unread, self._lost)))
+        told = "; ".join(
+            filter(
+                None,
+                (
+                    work.warning if work else None,
+                    warning,
+                    self._unread,
+                    (None if self._keeping is None else self._keeping.warning),
+                ),
+            )
+        )
         return Prepared(
             messages=tuple(entry.native for entry in entries),
             system=self._history.system,

@@ -111,18 +111,26 @@ class _Work:
     """Place of the last gap."""
 
     def run(self) -> Amended:
-        # Calls behind the gap may still be answered.
-        parted = [call for call in self.pairing.unanswered if call.place < self.gap]
-        retold = dict((*self._results(), *self._thoughts(), *self._items(parted)))
-        return Amended(retold=retold, before=self._stand_ins([call for call in parted if call.place not in retold]))
-
-    def _results(self) -> Iterator[tuple[int, object]]:
+        retold = dict[int, object]()
         orphans = defaultdict[int, set[int]](set)
         for one in self.pairing.answered:
             if one.call is None:
                 orphans[one.place].add(-1 if one.result is None else one.nth)
         for place, numbers in orphans.items():
-            yield place, self._written(self._without_calls(self.messages[place], numbers))
+            retold[place] = self._written(self._without_calls(self.messages[place], numbers))
+        # Reasoning that stands alone (Responses) is accepted only with what followed it.
+        for place in range(self.gap):
+            if _is_left(self.messages, place):
+                thoughts = (part.text for part in self.messages[place].parts if isinstance(part, Thinking))
+                retold[place] = assistant_message(self.format, "\n".join(filter(str.strip, thoughts)) or _THOUGHT)
+        # Calls behind the gap may still be answered.
+        parted = [call for call in self.pairing.unanswered if call.place < self.gap]
+        for call in parted:
+            # The form of the results of an unknown kind of call is unknown.
+            if not any(isinstance(part, ToolCall) for part in self.messages[call.place].parts):
+                shown = f"{call.name}({call.arguments})"[:_LONGEST]
+                retold[call.place] = assistant_message(self.format, _CALL.format(call=shown))
+        return Amended(retold=retold, before=self._stand_ins([call for call in parted if call.place not in retold]))
 
     def _without_calls(self, message: Message, numbers: set[int]) -> Message:
         """Return the message with those results as text behind the complete ones, or as a user message if none is
@@ -130,52 +138,35 @@ class _Work:
         nth, sound, told = 0, list[Part](), list[Part]()
         for part in message.parts:
             if not isinstance(part, ToolResult):
-                told.append(part if -1 not in numbers else Text(f"{_RESULT.format(named='')}\n{_shown(part)}"))
+                if -1 not in numbers:
+                    told.append(part)
+                    continue
+                shown = dumps(getattr(part, "value", None), ensure_ascii=False)[:_LONGEST]
+                told.append(Text(f"{_RESULT.format(named='')}\n{shown}"))
                 continue
             if nth in numbers:
-                told += self._told(part)
+                said = text_of(part, self.format)
+                heading = _RESULT.format(named=f" of `{part.name}`" if part.name else "")
+                told.append(Text(f"{heading}\n{said}" if said.strip() else heading))
+                told += [inner for inner in part.parts if not isinstance(inner, Text)]
             else:
                 sound.append(part)
             nth += 1
         return Message(role=message.role if sound else "user", parts=(*sound, *told))
 
-    def _told(self, result: ToolResult) -> Iterator[Part]:
-        said = text_of(result, self.format)
-        heading = _RESULT.format(named=f" of `{result.name}`" if result.name else "")
-        yield Text(f"{heading}\n{said}" if said.strip() else heading)
-        yield from (part for part in result.parts if not isinstance(part, Text))
-
-    def _thoughts(self) -> Iterator[tuple[int, object]]:
-        """Yield replacements for reasoning that stands alone (Responses), which is accepted only with what followed
-        it."""
-        for place in range(self.gap):
-            if _is_left(self.messages, place):
-                thoughts = (part.text for part in self.messages[place].parts if isinstance(part, Thinking))
-                yield place, assistant_message(self.format, "\n".join(filter(str.strip, thoughts)) or _THOUGHT)
-
-    def _items(self, calls: Sequence[Call]) -> Iterator[tuple[int, object]]:
-        """Yield replacements for calls of unknown kinds, since the form of their results is unknown."""
-        for call in calls:
-            if not any(isinstance(part, ToolCall) for part in self.messages[call.place].parts):
-                shown = f"{call.name}({call.arguments})"[:_LONGEST]
-                yield call.place, assistant_message(self.format, _CALL.format(call=shown))
-
     def _stand_ins(self, calls: Sequence[Call]) -> dict[int, list[object]]:
         made = defaultdict[int, list[object]](list)
         for call in calls:
-            made[self._behind(call.place)] += self._no_result(call)
+            # Results are put behind the turn of their call.
+            place = call.place + 1
+            if self.format in _IN_TURNS:
+                while place < len(self.messages) and self.messages[place].role == "assistant":
+                    place += 1
+            made[place] += self._no_result(call)
         first = _opener(self.messages)
         if first is not None and first <= self.gap:
             made[first].insert(0, user_message(self.format, _BEGINNING))
         return made
-
-    def _behind(self, place: int) -> int:
-        """Return the place behind which a message's results are put."""
-        place += 1
-        if self.format in _IN_TURNS:
-            while place < len(self.messages) and self.messages[place].role == "assistant":
-                place += 1
-        return place
 
     def _no_result(self, call: Call) -> list[object]:
         name = None if self.format in _IDENTITY else call.name
@@ -207,11 +198,6 @@ def _is_left(messages: Sequence[Message], place: int) -> bool:
         isinstance(part, Text | ToolCall | ToolResult) for part in parts
     )
     return is_alone and place + 1 < len(messages) and messages[place + 1].role != "assistant"
-
-
-def _shown(part: Part) -> str:
-    value = getattr(part, "value", None)
-    return dumps(value, ensure_ascii=False)[:_LONGEST]
 
 
 Made = TypeVar("Made")
@@ -331,20 +317,28 @@ class Keeping:
             or Draft(message=plain(entry.native), kind=entry.kind, pinned=entry.pinned, of=entry.record)
             for entry in after
         ]
-        made = self._session.replace(0, len(there), values, snapshot=snapshot, meta=_meta(sheds))
+        made = self._session.replace(
+            0,
+            len(there),
+            values,
+            snapshot=snapshot,
+            meta={"tiers": [shed.tier for shed in sheds], "shed": sum(shed.tokens for shed in sheds)},
+        )
         records = self._session.records
         self._taken = self._look(records)
-        return tuple(_under(entry, record) for entry, record in zip(after, records, strict=False)), made.number
+        return tuple(
+            (entry if entry.record == record.id else replace(entry, record=record.id))
+            for entry, record in zip(after, records, strict=False)
+        ), made.number
 
     def _comings(self, record: Record, mends: Mends) -> Iterator[Coming]:
         for native in mends.before.get(record.id, ()):
             yield Coming(native=native)
-        native = mends.retold.get(record.id) or self._native(record)
+        native = mends.retold.get(record.id)
+        if not native:
+            neutral = self._session.format is Format.ULLAGE
+            native = from_json(dict(record.message)) if neutral else record.message
         yield Coming(native=native, pinned=record.pinned, kind=record.kind, record=record.id)
-
-    def _native(self, record: Record) -> object:
-        neutral = self._session.format is Format.ULLAGE
-        return from_json(dict(record.message)) if neutral else record.message
 
     def _look(self, records: tuple[Record, ...]) -> Mends:
         """Check for messages that the file has lost, if their numbers have gaps. Compactions leave gaps too, so that
@@ -358,8 +352,8 @@ class Keeping:
 
     def _mended(self, records: tuple[Record, ...]) -> Mends:
         try:
-            written, known = self._written(records), self._read
-            read = {one.id: known.get(one.id) or read_message(one.message, written) for one in records}
+            written, before = self._written(records), self._read
+            read = {one.id: before.get(one.id) or read_message(one.message, written) for one in records}
             self._read = read
             messages = [read[record.id] for record in records]
         except UnreadableRequest:
@@ -371,16 +365,13 @@ class Keeping:
         if not gaps:
             return _NO_MENDS
         found = amended(messages, [record.message for record in records], self._written(records), gaps)
-        return self._kept(found, records, lost)
-
-    def _kept(self, found: Amended, records: Sequence[Record], lost: tuple[int, ...]) -> Mends:
-        """Return the repairs, with the stand-ins made before for the same messages."""
+        # Stand-ins that were made before for the same messages stay the same objects.
         _, known = self._looked
         retold = {records[place].id: native for place, native in found.retold.items()}
-        before = {records[place].id: tuple(natives) for place, natives in found.before.items()}
+        added = {records[place].id: tuple(natives) for place, natives in found.before.items()}
         return Mends(
             {name: _same(native, known.retold.get(name)) for name, native in retold.items()},
-            {name: _same(natives, known.before.get(name)) for name, natives in before.items()},
+            {name: _same(natives, known.before.get(name)) for name, natives in added.items()},
             lost,
         )
 
@@ -399,14 +390,6 @@ def _gaps(records: Sequence[Record]) -> Iterator[tuple[int, range]]:
 
 def _same(made: Made, known: Made | None) -> Made:
     return known if known is not None and known == made else made
-
-
-def _under(entry: Entry, record: Record) -> Entry:
-    return entry if entry.record == record.id else replace(entry, record=record.id)
-
-
-def _meta(sheds: Sequence[Shed]) -> dict[str, Json]:
-    return {"tiers": [shed.tier for shed in sheds], "shed": sum(shed.tokens for shed in sheds)}
 
 
 class History:
@@ -496,19 +479,16 @@ class History:
             scale, entries, coming = self._told_anew(), self.entries, list(self.coming)
             grown = yield from scale.grown(entries, [one.native for one in coming])
             if self.entries is entries and self.coming[: len(coming)] == coming:
-                self._take(grown, coming)
+                known = len(self.entries)
+                fresh = tuple(map(_known, grown[known:], coming))
+                self.entries, self.coming = (*grown[:known], *fresh), self.coming[len(coming) :]
+                if any(changes_framing(entry.message) for entry in fresh):
+                    self._fixed = None
         while self._fixed is None:
             scale, system, tools = self.scale, self.system, self.tools
             fixed = yield from scale.fixed(system, tools, self.entries)
             if self._scale is scale and self.system is system and self.tools is tools:
                 self._fixed = fixed
-
-    def _take(self, grown: tuple[Entry, ...], coming: Sequence[Coming]) -> None:
-        known = len(self.entries)
-        fresh = tuple(map(_known, grown[known:], coming))
-        self.entries, self.coming = (*grown[:known], *fresh), self.coming[len(coming) :]
-        if any(changes_framing(entry.message) for entry in fresh):
-            self._fixed = None
 
     @property
     def fixed(self) -> Fixed:

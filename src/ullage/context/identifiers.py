@@ -299,8 +299,9 @@ class Sightings:
         for word, times in words(text).items():
             for one in candidates(word) if len(word) <= LONGEST else ():
                 self.add(one, seen, place, times=times)
-        if seen in (Seen.RESULT, Seen.USER):
-            self._read_values(text, seen, place)
+        for name, value in named_values(text) if seen in (Seen.RESULT, Seen.USER) else ():
+            self.add(value, seen | Seen.NAMED, place, name=name)
+            self.add(name, Seen.FIELD, place)
         for pairs in _PAIRS.findall(text) if "=" in text else ():
             if len(pairs) <= _SHORT:
                 self.add(pairs, seen, place)
@@ -317,11 +318,6 @@ class Sightings:
             for one in candidates(word) if len(word) <= LONGEST else ():
                 known = self.add(one, seen, -1)
                 known.rank = min(known.rank, rank)
-
-    def _read_values(self, text: str, seen: int, place: int) -> None:
-        for name, value in named_values(text):
-            self.add(value, seen | Seen.NAMED, place, name=name)
-            self.add(name, Seen.FIELD, place)
 
     def add(self, word: str, seen: int, place: int, *, times: int = 0, name: str | None = None) -> Sighting:
         """Record an occurrence. `times` is 0 if the word was counted elsewhere."""
@@ -539,7 +535,9 @@ def identifier_steps(  # noqa: PLR0913
     """
     said, staying = Sightings(), Sightings()
     # Results that an earlier compaction masked or cut have notes in the form of a ledger.
-    earlier = (*earlier, *filter(None, (split_note(text)[1] for text in _result_texts(messages) if is_marked(text))))
+    results = (part for message in messages for part in message.parts if isinstance(part, ToolResult))
+    marked = (text for result in results if is_marked(text := join_texts(result.parts)))
+    earlier = (*earlier, *filter(None, (split_note(text)[1] for text in marked)))
     yield from said.read(messages)
     yield from staying.read(beside)
     for text in earlier:
@@ -577,11 +575,6 @@ def identifier_steps(  # noqa: PLR0913
     return "\n".join(filter(None, (told, listed)))
 
 
-def _result_texts(messages: Iterable[Message]) -> Iterator[str]:
-    results = (part for message in messages for part in message.parts if isinstance(part, ToolResult))
-    return (join_texts(result.parts) for result in results)
-
-
 def _recall(said: Sightings, ledger: str) -> None:
     """Read an earlier ledger. Each word of its records is kept as well, in case the record finds no place."""
     for line in ledger.split("\n"):
@@ -608,7 +601,10 @@ def _fitted(items: Sequence[Item], room: int, count: Callable[[str], int]) -> St
     best, fits, fails, guess = "", 0, len(items) + 1, len(items)
     while fits + 1 < fails:
         yield
-        text = write(_without_parts(items[:guess]))
+        # Items that begin or end another are left out: a file's name if its path is listed, or an object whose member
+        # is.
+        parts = {part for item in items[:guess] for part in _parts(item.word)}
+        text = write(item for item in items[:guess] if item.word not in parts)
         tokens = count(text)
         if tokens > room:
             fails = guess
@@ -618,12 +614,6 @@ def _fitted(items: Sequence[Item], room: int, count: Callable[[str], int]) -> St
                 break
         guess = min(max(guess * room // max(1, tokens), fits + 1), fails - 1)
     return best
-
-
-def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
-    """Remove items that begin or end another: a file's name if its path is listed, an object if its member is."""
-    parts = {part for item in items for part in _parts(item.word)}
-    return (item for item in items if item.word not in parts)
 
 
 def _is_repeated(word: str, kept: Set[str]) -> bool:

@@ -77,7 +77,7 @@ class _Node:
 def read_outline(text: str) -> Json:
     """Read an outline as an object or a list of objects; None if fewer than half of its lines name a value."""
     lines = [line.expandtabs(_TAB) if line[:1] == "\t" else line for line in text.split("\n") if line.strip()]
-    if _is_code(lines):
+    if sum(_CODE.match(line.strip()) is not None for line in lines) >= _MOST_CODE * len(lines):
         return None
     nodes = [
         node for place, line in enumerate(lines) if (node := _node(line, lines[place + 1 : place + 2])) is not None
@@ -85,7 +85,12 @@ def read_outline(text: str) -> Json:
     named = sum(node.key is not None or isinstance(node.value, dict) for node in nodes)
     if not named or named + sum(isinstance(node.value, dict) for node in nodes) < _LEAST or 2 * named < len(nodes):
         return None
-    wordy = sum(isinstance(node.value, str) and node.is_item and _is_wordy(node.value) for node in nodes)
+    wordy = sum(
+        isinstance(node.value, str)
+        and node.is_item
+        and (node.value.count(", ") >= _LEAST or len(node.value.split()) > _MOST_WORDS)
+        for node in nodes
+    )
     # An item that relates several values in words is a line of a listing, not a name with its value.
     value = None if 2 * wordy > len(nodes) else _value(_tree(nodes))
     # Objects of one value relate nothing, as in a log that prints `Found: 12` again and again.
@@ -93,14 +98,6 @@ def read_outline(text: str) -> Json:
         value
     )
     return value if is_related else None
-
-
-def _is_wordy(value: str) -> bool:
-    return value.count(", ") >= _LEAST or len(value.split()) > _MOST_WORDS
-
-
-def _is_code(lines: Sequence[str]) -> bool:
-    return sum(_CODE.match(line.strip()) is not None for line in lines) >= _MOST_CODE * len(lines)
 
 
 def _node(line: str, following: Sequence[str]) -> _Node | None:
@@ -194,21 +191,16 @@ def _value(nodes: Sequence[_Node]) -> Json:
     if not objects:
         return held
     held = held if any(value is not None for value in held.values()) else {}
-    return _without_talk([*([held] if held and titled else []), *objects, *([held] if held and not titled else [])])
+    whole: list[Json] = [*([held] if held and titled else []), *objects, *([held] if held and not titled else [])]
+    # Words between objects are left out.
+    related: list[Json] = [one for one in whole if isinstance(one, dict)]
+    return related[0] if len(related) == 1 else related or whole
 
 
 def _with_title(title: str, inner: Json) -> Json:
     if not isinstance(inner, dict):
         return {title or "items": inner}
     return inner if not title or title in inner.values() or HEADING in inner else {HEADING: title, **inner}
-
-
-def _without_talk(values: Sequence[Json]) -> Json:
-    """Return the objects without the words between them, or the words if there is nothing else."""
-    objects = [one for one in values if isinstance(one, dict)]
-    if not objects:
-        return list(values)
-    return objects[0] if len(objects) == 1 else list(objects)
 
 
 def _hoisted(nodes: Sequence[_Node]) -> Iterator[_Node]:

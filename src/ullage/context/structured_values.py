@@ -449,7 +449,7 @@ def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
         if isinstance(value, dict):
             key, first = next(iter(value.items()))
             is_plain = isinstance(first, str | int) and not isinstance(first, bool)
-            is_subject = is_plain and _is_thing(key)
+            is_subject = is_plain and (is_name(key) and key != HEADING and not _SCOPE.search(key))
             subject = (key, str(first)) if is_subject else None
         return Record(
             head=head,
@@ -479,11 +479,6 @@ def _asked_for(held: Mapping[str, Json], call: Call | None) -> tuple[tuple[str, 
         if given.get(_same_key(key)) == str(value) and not _SCOPE.search(key)
         if is_name(key) or kind_of(str(value)) in _CODES
     )
-
-
-def _is_thing(key: str) -> bool:
-    """Return whether the values of a key name one thing, not what several things belong to."""
-    return is_name(key) and key != HEADING and not _SCOPE.search(key)
 
 
 def _same_key(key: str) -> str:

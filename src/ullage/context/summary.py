@@ -311,7 +311,12 @@ class Judge:
 
     def judge(self, answer: SummaryAnswer, instructions: str) -> str | Fault:
         """Return the summary, or what is wrong with the answer."""
-        text = _bare(answer.text or "")
+        text = readable(answer.text or "").strip()
+        # Some models put thinking before an answer, or an element or a code block around it.
+        thought = _THOUGHT.match(text)
+        text = text[thought.end() :].strip() if thought else text
+        if (wrapped := _WRAPPED.fullmatch(text)) and not _CALL.match(text):
+            text = (wrapped[1] or wrapped[3] or "").strip()
         if answer.refused or (len(text) <= _SHORT and _REFUSAL.match(text)):
             return Fault(reason="the model refused")
         if not answer.complete:
@@ -348,15 +353,6 @@ def failure(error: Exception) -> str:
     """Describe an error in a sentence. Text that looks like a secret is removed."""
     said = line_of(_SECRET.sub("…", str(error)[: 4 * _REASON]), _REASON)
     return f"the model that summarises failed: {said or type(error).__name__}"
-
-
-def _bare(text: str) -> str:
-    """Remove what some models put around an answer."""
-    text = readable(text).strip()
-    thought = _THOUGHT.match(text)
-    text = text[thought.end() :].strip() if thought else text
-    wrapped = _WRAPPED.fullmatch(text)
-    return (wrapped[1] or wrapped[3] or "").strip() if wrapped and not _CALL.match(text) else text
 
 
 def _is_json(text: str) -> bool:
@@ -498,17 +494,15 @@ class _Work:
         nonce = self.judge.nonce
         told = instructions(room=demand.room, nonce=nonce, update=bool(earlier), fault=demand.fault)
         text = request_text(record, earlier, nonce)
-        asked = SummaryRequest(instructions=told, text=text, max_tokens=self._allowed(demand, told, text))
+        most = demand.max_tokens
+        if most > self._max_tokens:
+            # A raised limit is reduced to what the window has left.
+            left = int(_MARGIN * self.window) - self.judge.count(told) - self.judge.count(text)
+            most = max(self._max_tokens, min(most, left))
+        asked = SummaryRequest(instructions=told, text=text, max_tokens=most)
         with anyio.move_on_after(self.timeout):
             try:
                 return self.judge.judge(await self.summarizer.summarize(asked), told)
             except Exception as error:  # noqa: BLE001  whatever it is, a session does not end of it
                 return Fault(reason=failure(error), retries=0 if isinstance(error, UllageError) else 1)
         return Fault(reason=f"the model that summarises gave no answer in {self.timeout:g} seconds", retries=0)
-
-    def _allowed(self, demand: _Demand, told: str, text: str) -> int:
-        """Return the token limit of an answer. A raised limit is reduced to what the window has left."""
-        if demand.max_tokens <= self._max_tokens:
-            return demand.max_tokens
-        left = int(_MARGIN * self.window) - self.judge.count(told) - self.judge.count(text)
-        return max(self._max_tokens, min(demand.max_tokens, left))

@@ -126,11 +126,8 @@ def _heading(line: str) -> Section | None:
 
 def _item(text: str) -> str:
     first, *more = text.strip().split("\n")
-    return "\n".join((f"- {first}", *map(_continued, more)))
-
-
-def _continued(line: str) -> str:
-    return f"  {line}" if line.startswith(_BULLETS) or _heading(line) else line
+    rest = (f"  {line}" if line.startswith(_BULLETS) or _heading(line) else line for line in more)
+    return "\n".join((f"- {first}", *rest))
 
 
 _GAP = 48
@@ -204,11 +201,7 @@ def shared(sizes: Sequence[int], worths: Sequence[float], leasts: Sequence[int],
             break
         given[place] = min(needs, left)
         left -= given[place]
-    return _filled(given, sizes, worths, left)
-
-
-def _filled(given: list[int], sizes: Sequence[int], worths: Sequence[float], left: int) -> list[int]:
-    """Share the rest by worth. Items that need least for their worth come first, and what they leave goes to others."""
+    # The rest is shared by worth. Items that need least for their worth come first, and what they leave goes to others.
     wanting = [place for place, has in enumerate(given) if 0 < has < sizes[place]]
     whole = sum(worths[place] for place in wanting)
     for place in sorted(wanting, key=lambda place: (sizes[place] - given[place]) / worths[place]):
@@ -257,7 +250,8 @@ def read_carried(text: str) -> Carried | None:
     inner, closed, behind = text.removeprefix(_OPEN).partition(f"{_RECEIPT_END}\n{_CLOSE}")
     summary, receipt, _ = inner.partition(_RECEIPT)
     if not closed or not receipt:
-        return Carried(_foreign(text))
+        within, _, behind = text.removeprefix(_OPEN).rpartition(_CLOSE)
+        return Carried((within + behind).strip())
     summary, request, later = summary.removeprefix("\n"), "", list[str]()
     if summary.startswith(_REQUEST):
         request, _, summary = summary.removeprefix(_REQUEST).partition(_REQUEST_END)
@@ -266,12 +260,6 @@ def read_carried(text: str) -> Carried | None:
         later.append(_meant(one))
     summary, _, ledger = summary.partition(_LEDGER)
     return Carried(_meant(summary) + behind, _meant(ledger.removesuffix(_LEDGER_END)), _meant(request), tuple(later))
-
-
-def _foreign(text: str) -> str:
-    """Return the text without the tags around it."""
-    within, _, behind = text.removeprefix(_OPEN).rpartition(_CLOSE)
-    return (within + behind).strip()
 
 
 def _escaped(text: str) -> str:
@@ -493,7 +481,9 @@ def _deed(call: Call, result: ToolResult | None) -> Deed:
     asked = call.asked if isinstance(call.asked, dict) else {}
     kind = _kind(call, asked)
     files = () if kind & _SEARCHES else tuple(dict.fromkeys(_files(asked)))
-    changes = _is_change(kind, asked)
+    changes = bool(kind & _CHANGES)
+    if not kind & (_CHANGES | _READS):
+        changes = any(value and _NEW.intersection(_words(key)) for key, value in asked.items())
     outcome, failed = _outcome(result, is_read=bool(files) and not changes)
     return Deed(
         what=_what(call, asked),
@@ -514,12 +504,6 @@ def _kind(call: Call, asked: dict[str, Json]) -> frozenset[str]:
         return frozenset(_words(command))
     within = [name for key in _WITHIN if isinstance(name := asked.get(key), str)]
     return frozenset(word for name in (call.name, *within) for word in _words(name))
-
-
-def _is_change(kind: frozenset[str], asked: dict[str, Json]) -> bool:
-    if kind & _CHANGES or kind & _READS:
-        return bool(kind & _CHANGES)
-    return any(value and _NEW.intersection(_words(key)) for key, value in asked.items())
 
 
 def _words(name: str) -> list[str]:
@@ -591,7 +575,10 @@ def passes(pieces: Sequence[Piece], *, room: int, count: Callable[[str], int], m
     sizes = [
         min(room, frame + count(clipped(piece.text, room * _WIDE))) for piece, frame in zip(pieces, frames, strict=True)
     ]
-    number, least = _number(sizes, room)
+    number, least = 1, _FAIR
+    if (fair := sum(min(size, _FAIR) for size in sizes)) > room:
+        number = -(-fair // max(1, int(_FULL * room)))
+        number, least = (number, _FAIR) if number <= _MOST else (_MOST, _PASSES_LEAST)
     within = room if number == 1 else int(_FULL * number * room)
     given = shared(sizes, [piece.worth for piece in pieces], [least] * len(pieces), within)
     blocks = [
@@ -600,14 +587,6 @@ def passes(pieces: Sequence[Piece], *, room: int, count: Callable[[str], int], m
         if tokens > frame
     ]
     return ["\n".join(batch) for batch in _packed(blocks, room, count)]
-
-
-def _number(sizes: Sequence[int], room: int) -> tuple[int, int]:
-    """Return the number of passes and the minimum shown of each piece."""
-    if sum(min(size, _FAIR) for size in sizes) <= room:
-        return 1, _FAIR
-    wanted = -(-sum(min(size, _FAIR) for size in sizes) // max(1, int(_FULL * room)))
-    return (wanted, _FAIR) if wanted <= _MOST else (_MOST, _PASSES_LEAST)
 
 
 def _framed(piece: Piece, text: str, mark: str) -> str:
@@ -680,7 +659,12 @@ def digest(
         room = int(beside_records * room)
     if room < _DIGEST_LEAST // 2:
         return ""
-    items = _once((*_earlier(earlier), *_digest_words(messages), *_deeds(done)))
+    # A repeated item is kept once, at its first place and with its highest worth.
+    found: dict[tuple[Section, str], _Item] = {}
+    for item in (*_earlier(earlier), *_digest_words(messages), *_deeds(done)):
+        known = found.get((item.section, item.text))
+        found[item.section, item.text] = item if known is None or known.worth < item.worth else known
+    items = list(found.values())
     sizes = [count(clipped(item.text, room * _WIDE)) + _FRAME for item in items]
     best, budget = "", room
     for _ in range(_TRIES):
@@ -706,15 +690,6 @@ def _written(items: Sequence[_Item], sizes: Sequence[int], room: int, count: Cal
         if text.strip():
             chosen.setdefault(item.section, []).append(text)
     return write_sections(chosen)
-
-
-def _once(items: Iterable[_Item]) -> list[_Item]:
-    """Keep each repeated item once, at its first place and with its highest worth."""
-    found: dict[tuple[Section, str], _Item] = {}
-    for item in items:
-        known = found.get((item.section, item.text))
-        found[item.section, item.text] = item if known is None or known.worth < item.worth else known
-    return list(found.values())
 
 
 def _earlier(earlier: Carried | None) -> Iterator[_Item]:
@@ -744,15 +719,22 @@ def _deeds(done: Sequence[Deed]) -> Iterator[_Item]:
     plan = next((deed.plan for deed in reversed(done) if deed.plan), ())
     yield from _aged(Section.FILES, _newest(changed), _CHANGED, _SLOWLY)
     for worth, acts in ((_ACT, True), (_DIGEST_STEP, False)):
-        yield from _aged(Section.STATE, _newest([_ran(deed) for deed in steps if deed.acts is acts]), worth, _SLOWLY)
+        yield from _aged(
+            Section.STATE,
+            _newest(
+                [
+                    (f"{deed.what} → {deed.outcome}" if deed.outcome else deed.what)
+                    for deed in steps
+                    if deed.acts is acts
+                ]
+            ),
+            worth,
+            _SLOWLY,
+        )
     seen = _newest([path for deed in done for path in deed.read if path in read])
     yield from _aged(Section.STATE, [f"read {path}" for path in seen], _READ, _SLOWLY)
     yield from _aged(Section.ERRORS, _newest(wrong), _DIGEST_ERROR, _SLOWLY)
     yield from (_Item(section=Section.NEXT, text=text, worth=_PLAN) for text in plan)
-
-
-def _ran(deed: Deed) -> str:
-    return f"{deed.what} → {deed.outcome}" if deed.outcome else deed.what
 
 
 def _newest(texts: Sequence[str]) -> list[str]:

@@ -147,13 +147,9 @@ def _chat_system(system: object) -> dict[str, object]:
     if not system:
         return {"messages": []}
     several = cast("list[object]", system) if isinstance(system, list) else [system]
-    if all(map(_is_message, several)):
+    if all("role" in one if isinstance(one, Mapping) else hasattr(one, "role") for one in several):
         return {"messages": several}
     return {"messages": [{"role": "system", "content": system}]}
-
-
-def _is_message(value: object) -> bool:
-    return "role" in value if isinstance(value, Mapping) else hasattr(value, "role")
 
 
 def _under(key: str, empty: str) -> Callable[[object], dict[str, object]]:
@@ -187,7 +183,8 @@ def beside(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
         # With some formats and models several become one in the prompt, and each weighs what it adds to those before.
         while near and messages[near - 1].role == messages[near].role:
             near -= 1
-    wanted = set(_answered(messages[start:])) - set(_called(messages[near:]))
+    results = (part for message in messages[start:] for part in message.parts if isinstance(part, ToolResult))
+    wanted = {result.call_id for result in results if result.call_id} - set(_called(messages[near:]))
     found: list[Message] = []
     for at in range(near - 1, -1, -1):
         if not wanted:
@@ -239,7 +236,7 @@ def _turn(messages: Sequence[Message], since: int) -> int:
     new = [message for message in messages[since:] if message.role == "user"]
     if not new:
         return since
-    asked, first = any(map(_may_ask, new)), since
+    asked, first = any(not _holds(one.parts, ToolResult) or _says(one) for one in new), since
     for at in range(since - 1, -1, -1):
         message = messages[at]
         if message.role == "user" and (not asked or (not _holds(message.parts, ToolResult) and _says(message))):
@@ -257,10 +254,6 @@ def _brings_nothing(message: Message) -> bool:
     return not _holds(message.parts, ToolResult)
 
 
-def _may_ask(message: Message) -> bool:
-    return not _holds(message.parts, ToolResult) or _says(message)
-
-
 def _says(message: Message) -> bool:
     return _holds(message.parts, Text) or _holds(message.parts, Media)
 
@@ -271,12 +264,6 @@ def _holds(parts: Sequence[Part], kind: type[Part]) -> bool:
 
 def _called(messages: Sequence[Message]) -> Iterator[str]:
     return (part.id for message in messages for part in message.parts if isinstance(part, ToolCall) and part.id)
-
-
-def _answered(messages: Sequence[Message]) -> Iterator[str]:
-    return (
-        part.call_id for message in messages for part in message.parts if isinstance(part, ToolResult) and part.call_id
-    )
 
 
 _SUMMARY = "<context_summary>"
@@ -313,14 +300,19 @@ def apportioned(total: int, parts: Sequence[int]) -> tuple[int, ...]:
 
 
 def _told_apart(message: Message, kind: Kind) -> Iterator[tuple[Category, Part]]:
-    """Yield the parts with their categories. A part without a category of its own belongs to the part beside it."""
+    """Yield the parts with their categories, media of results by themselves. A part without a category of its own
+    belongs to the part beside it."""
     own = _of_role(message, kind)
     category = own
     for part in message.parts:
         if own not in ("system", "summary") and not isinstance(part, Unknown):
             category = _of_part(part, own)
         if category == "tool_results" and isinstance(part, ToolResult):
-            yield from _of_result(part)
+            media = tuple(inner for inner in part.parts if isinstance(inner, Media))
+            rest = tuple(inner for inner in part.parts if not isinstance(inner, Media))
+            yield "tool_results", replace(part, parts=rest) if media else part
+            for medium in media:
+                yield "images", medium
         else:
             yield category, part
 
@@ -344,15 +336,6 @@ def _of_part(part: Part, own: Category) -> Category:
             return "images"
         case Text() | Unknown():
             return own
-
-
-def _of_result(result: ToolResult) -> Iterator[tuple[Category, Part]]:
-    """Yield a result without its media, and the media."""
-    media = tuple(part for part in result.parts if isinstance(part, Media))
-    rest = tuple(part for part in result.parts if not isinstance(part, Media))
-    yield "tool_results", replace(result, parts=rest) if media else result
-    for medium in media:
-        yield "images", medium
 
 
 class Remake(Protocol):
@@ -416,7 +399,8 @@ class Scale:
         same objects."""
         whole = tuple(before)
         for start in range(0, len(natives), _AT_ONCE):
-            fresh = map(self._unweighed, natives[start : start + _AT_ONCE])
+            read = ((native, read_message(native, self.format)) for native in natives[start : start + _AT_ONCE])
+            fresh = (Entry(native=native, message=one, weight=ZERO, kind=kind_of(one)) for native, one in read)
             whole = yield from self._weighed((*whole, *fresh), len(whole))
             yield
         return whole
@@ -461,10 +445,6 @@ class Scale:
         if self.meter.count(_WORD, self._counted_as).method is Method.ESTIMATED:
             self.meter.learn(ours, reported, self._counted_as)
 
-    def _unweighed(self, native: object) -> Entry:
-        message = read_message(native, self.format)
-        return Entry(native=native, message=message, weight=ZERO, kind=kind_of(message))
-
     def _weighed(self, entries: tuple[Entry, ...], since: int) -> Steps[tuple[Entry, ...]]:
         """Weigh the entries from `since` on and correct the ones before.
 
@@ -477,8 +457,14 @@ class Scale:
         if start < since:
             without = yield from self._weigh(messages[:since], start)
             known = (entry.weight for entry in entries[start:since])
-            weights = (*map(_unless_equal, known, without, weights), *weights[since - start :])
-        return (*entries[:start], *(yield from self._with_weights(entries[start:], weights)))
+            earlier = zip(known, without, weights, strict=False)
+            weights = (*(old if alone == now else now for old, alone, now in earlier), *weights[since - start :])
+        made = list[Entry]()
+        for entry, weight in zip(entries[start:], weights, strict=True):
+            made.append(self._with_weight(entry, weight))
+            if not len(made) % _STRETCH:
+                yield
+        return (*entries[:start], *made)
 
     def _weigh(self, messages: Sequence[Message], start: int) -> Steps[tuple[Count, ...]]:
         """Weigh the messages from `start` on in steps, each stretch next to what its weight depends on."""
@@ -493,14 +479,6 @@ class Scale:
             if start < len(messages):
                 yield
         return tuple(weights)
-
-    def _with_weights(self, entries: Sequence[Entry], weights: Sequence[Count]) -> Steps[list[Entry]]:
-        made = list[Entry]()
-        for entry, weight in zip(entries, weights, strict=True):
-            made.append(self._with_weight(entry, weight))
-            if not len(made) % _STRETCH:
-                yield
-        return made
 
     def _with_weight(self, entry: Entry, weight: Count) -> Entry:
         if entry.weight == weight and (entry.shares or not weight.tokens):
@@ -533,10 +511,6 @@ def changes_framing(message: Message) -> bool:
     return message.role in ("system", "developer") or (
         message.role != "assistant" and any(isinstance(part, Unknown) for part in inner)
     )
-
-
-def _unless_equal(known: Count, without: Count, now: Count) -> Count:
-    return known if without == now else now
 
 
 def _moved(weight: Count, before: Count, now: Count) -> Count:
@@ -602,11 +576,6 @@ class Anchored:
         if fixed == self.fixed and tuple(entries[:sent]) == self.entries:
             grown = self.tokens + summed(entries[sent:])
             return Count(tokens=grown.tokens, method=Method.ANCHORED, low=grown.low, high=grown.high)
-        return self._carried_over(fixed, entries)
-
-    def _carried_over(self, fixed: Fixed, entries: Sequence[Entry]) -> Count:
-        """Estimate along the line through the reports, with the uncertainty of Ullage's weight of new and removed
-        messages."""
         own = fixed.total + summed(entries)
         tokens = max(0, round(self.tokens.tokens + self.slope * (own.tokens - self.own.tokens)))
         # The weight of the entries that are in only one of the two.

@@ -184,16 +184,13 @@ Rule = Callable[[Sequence[Message]], Iterator[Span]]
 def groups(messages: Sequence[Message], pairing: Pairing, results: Sequence[Answered] = ()) -> tuple[range, ...]:
     """Return the places of messages that can only be dropped together, in order. `results` are those that arrive as
     text."""
-    return tuple(range(first, end) for first, end in pairwise(_seams(messages, pairing, results)))
-
-
-def _seams(messages: Sequence[Message], pairing: Pairing, results: Sequence[Answered]) -> list[int]:
     inside = [0] * (len(messages) + 1)
     as_text = ((one.call.place, one.place) for one in results if one.call is not None)
     for first, last in chain(_answers(pairing), as_text, *(rule(messages) for rule in _RULES)):
         inside[first + 1] += 1
         inside[last + 1] -= 1
-    return [place for place, spans in enumerate(accumulate(inside)) if not spans]
+    seams = (place for place, spans in enumerate(accumulate(inside)) if not spans)
+    return tuple(range(first, end) for first, end in pairwise(seams))
 
 
 def _answers(pairing: Pairing) -> Iterator[Span]:
@@ -377,13 +374,16 @@ def spoken_in(text: str) -> str | None:
 
 def query_of(call: Call) -> str:
     """Return a query that finds the result of a call again: its arguments; of a path, the end."""
-    words = " ".join(map(_brief, _leaves(_read(call.arguments))))
-    return said_in(words) or call.name
-
-
-def _brief(text: str) -> str:
-    is_path = len(text) > _VALUE and " " not in text
-    return "/".join(text.split("/")[-3:]) if is_path else text
+    words, waiting = list[str](), [_read(call.arguments)]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            waiting.extend(reversed(list(one.values()) if isinstance(one, dict) else one))
+        elif isinstance(one, str | int | float) and not isinstance(one, bool):
+            text = " ".join(str(one).split())
+            is_path = len(text) > _VALUE and " " not in text
+            words.append("/".join(text.split("/")[-3:]) if is_path else text)
+    return said_in(" ".join(words)) or call.name
 
 
 def _recall(query: str) -> str:
@@ -398,10 +398,14 @@ def _size(tokens: int, parts: Sequence[Part]) -> str:
 
 def _shown(call: Call) -> str:
     asked = _read(call.arguments)
-    if isinstance(asked, dict):
-        pairs = (f"{key}={_narrowed(_written(value))}" for key, value in asked.items())
-        return f"{call.name}({_clipped(', '.join(pairs), _ARGUMENTS)})"
-    return f"{call.name}({_clipped(' '.join(call.arguments.split()), _ARGUMENTS)})"
+    if not isinstance(asked, dict):
+        return f"{call.name}({_clipped(' '.join(call.arguments.split()), _ARGUMENTS)})"
+    pairs = list[str]()
+    for key, value in asked.items():
+        text = _written(value)
+        # A long value loses its middle, since the end of a path says more than its beginning.
+        pairs.append(f"{key}={text if len(text) <= _VALUE else f'{text[: _VALUE // 3]}…{text[-_VALUE // 2 :]}'}")
+    return f"{call.name}({_clipped(', '.join(pairs), _ARGUMENTS)})"
 
 
 def _written(value: Json) -> str:
@@ -409,11 +413,6 @@ def _written(value: Json) -> str:
         return dumps(value, ensure_ascii=False)
     except RecursionError:
         return "…"
-
-
-def _narrowed(value: str) -> str:
-    """Shorten a long value by its middle, since the end of a path says more than its beginning."""
-    return value if len(value) <= _VALUE else f"{value[: _VALUE // 3]}…{value[-_VALUE // 2 :]}"
 
 
 def _clipped(text: str, most: int) -> str:
@@ -426,13 +425,3 @@ def _read(arguments: str) -> Json:
         return cast("Json", loads(arguments))
     except (ValueError, RecursionError):
         return arguments
-
-
-def _leaves(value: Json) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict | list):
-            waiting.extend(reversed(list(one.values()) if isinstance(one, dict) else one))
-        elif isinstance(one, str | int | float) and not isinstance(one, bool):
-            yield " ".join(str(one).split())

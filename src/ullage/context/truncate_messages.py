@@ -481,15 +481,13 @@ def _batches(
     newest = answered[-_NEWEST].place if len(answered) >= _NEWEST else 0
     said = reading.requests.last.union(reading.requests.first)
     able = (one for one in answered if one.place < newest and weights[one.place] > keep and one.place not in said)
-    return [
-        (place, list(those)) for place, those in groupby(able, key=lambda one: one.place) if _is_free(entries[place])
-    ]
-
-
-def _is_free(entry: Entry) -> bool:
-    """Return whether results may be masked. Those in the assistant's own turn are of tools that the provider ran, and
-    are encrypted."""
-    return entry.kind == "message" and not entry.pinned and entry.message.role != "assistant"
+    batches = list[tuple[int, list[Answered]]]()
+    for place, those in groupby(able, key=lambda one: one.place):
+        entry = entries[place]
+        # Results in the assistant's own turn are of tools that the provider ran, and are encrypted.
+        if entry.kind == "message" and not entry.pinned and entry.message.role != "assistant":
+            batches.append((place, list(those)))
+    return batches
 
 
 def _masked(entry: Entry, answers: Sequence[Answered], scale: Remake, *, recalls: bool) -> Entry:

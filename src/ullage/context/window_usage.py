@@ -14,7 +14,7 @@ whatever a table says. The caller must know that the text is such an error.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -78,15 +78,12 @@ class Breakdown:
     def to_json(self) -> dict[str, Json]:
         return {
             "system": self.system,
-            "tools": [_tool_json(tool) for tool in self.tools],
+            "tools": [{"name": tool.name, "server": tool.server, "tokens": tool.tokens} for tool in self.tools],
             "toolsAdded": self.tools_added,
-            **{camel(name): tokens for name, tokens in self._categories()},
+            **{camel(name): tokens for name, tokens in ((name, self.messages.get(name, 0)) for name in _CATEGORIES)},
             "free": self.free,
             "reserve": self.reserve,
         }
-
-    def _categories(self) -> Iterable[tuple[str, int]]:
-        return ((name, self.messages.get(name, 0)) for name in _CATEGORIES)
 
 
 _CATEGORIES: tuple[Category, ...] = (
@@ -98,10 +95,6 @@ _CATEGORIES: tuple[Category, ...] = (
     "thinking",
     "summary",
 )
-
-
-def _tool_json(tool: ToolShare) -> Json:
-    return {"name": tool.name, "server": tool.server, "tokens": tool.tokens}
 
 
 _FIGURE = r"(\d[\d,_]*\d)"
@@ -260,7 +253,7 @@ def usage_of(  # noqa: PLR0913 - what is known of a history, each from another f
         messages=parts.messages,
         compact_threshold=threshold,
         will_compact=not options.disable_compaction
-        and (_at_least(used.tokens, threshold, window) or _many(entries, options)),
+        and (_hundredths(used.tokens / window.tokens) >= threshold or _many(entries, options)),
         resolved=window.resolved,
         method=used.method,
         low=used.low,
@@ -294,10 +287,6 @@ def _threshold(options: Options, window: Window) -> float:
 
 def _hundredths(share: float) -> float:
     return round(100 * share, 6)
-
-
-def _at_least(used: int, threshold: float, window: Window) -> bool:
-    return _hundredths(used / window.tokens) >= threshold
 
 
 def _many(entries: Sequence[Entry], options: Options) -> bool:
@@ -336,13 +325,25 @@ def render(usage: ContextUsage) -> str:
             f"  The window of `{usage.model}` is not known; {tokens(usage.context_window)} tokens are assumed."
         )
     notes = ["", *notes] if notes else []
-    return "\n".join((f"{_bar(usage)}  {title(usage)}", "", *_lines(usage), *notes))
+    rows = (
+        (USED, "System prompt", usage.system_prompt),
+        (USED, "Tool definitions", usage.tool_definitions),
+        (USED, "Messages", usage.messages),
+        (FREE, "Free space", usage.free),
+    )
+    window = usage.context_window
+    width = max(len(name) + len(tokens(number)) for _, name, number in rows) + 2
+    lines = (
+        f"  {mark} {name}:{tokens(number).rjust(width - len(name) - 1)} tokens ({percent(number, window)})"
+        for mark, name, number in rows
+    )
+    return "\n".join((f"{_bar(usage)}  {title(usage)}", "", *lines, *notes))
 
 
 def render_line(usage: ContextUsage) -> str:
     """Draw one line for a status bar."""
     window = usage.context_window
-    left = f"compacts at {_render_threshold(usage)}" if not usage.will_compact else "compacts now"
+    left = f"compacts at {usage.compact_threshold:.0f}%" if not usage.will_compact else "compacts now"
     shown = f"{tokens(usage.used)}/{tokens(window)} ({_percent_used(usage)})"
     free = f"{tokens(usage.overflow)} over" if usage.overflow else f"{tokens(usage.free)} free"
     return f"{_bar(usage).replace(' ', '')} {shown} · {free} · {left}"
@@ -386,25 +387,6 @@ def _bar(usage: ContextUsage) -> str:
     return " ".join(cells)
 
 
-def _lines(usage: ContextUsage) -> list[str]:
-    rows = (
-        (USED, "System prompt", usage.system_prompt),
-        (USED, "Tool definitions", usage.tool_definitions),
-        (USED, "Messages", usage.messages),
-        (FREE, "Free space", usage.free),
-    )
-    window = usage.context_window
-    width = max(len(name) + len(tokens(number)) for _, name, number in rows) + 2
-    return [
-        f"  {mark} {name}:{tokens(number).rjust(width - len(name) - 1)} tokens ({percent(number, window)})"
-        for mark, name, number in rows
-    ]
-
-
-def _render_threshold(usage: ContextUsage) -> str:
-    return f"{usage.compact_threshold:.0f}%"
-
-
 _ROWS = _COLUMNS = 10
 _SERVERS = 8
 """Most servers that are named, largest first."""
@@ -443,7 +425,11 @@ def draw_grid(usage: ContextUsage, paint: Paint) -> str:
     whole = [*filled, *([free] * (size - len(filled) - kept)), *([answer] * kept)]
     cells = [paint(one.mark, one.colour) for one in whole]
     rows = [" ".join(cells[at : at + _COLUMNS]) for at in range(0, _ROWS * _COLUMNS, _COLUMNS)]
-    legend = [title(usage), "", *(_legend(one, usage.context_window, paint) for one in slices)]
+    explained = (
+        f"{paint(one.mark, one.colour)} {one.name}: {tokens(one.number)} tokens ({percent(one.number, window)})"
+        for one in slices
+    )
+    legend = [title(usage), "", *explained]
     blank = " " * (2 * _COLUMNS - 1)
     beside = [f"{row or blank}   {said}".rstrip() for row, said in zip_longest(rows, legend, fillvalue="")]
     return "\n".join((*beside, *_servers(usage.breakdown)))
@@ -468,11 +454,6 @@ def _slices(usage: ContextUsage) -> list[_Slice]:
     free = _Slice(mark="⛶", name="Free space", number=max(0, usage.free - kept), colour=_GREY)
     answer = _Slice(mark=_KEPT, name="Kept for the answer", number=kept, colour=_GREY)
     return [one for one in used if one.number > 0] + [free, answer]
-
-
-def _legend(one: _Slice, window: int, paint: Paint) -> str:
-    mark = paint(one.mark, one.colour)
-    return f"{mark} {one.name}: {tokens(one.number)} tokens ({percent(one.number, window)})"
 
 
 def _servers(breakdown: Breakdown) -> list[str]:

@@ -173,7 +173,15 @@ class Region:
 
 def narrowed(old: Sequence[Record], new: Sequence[Value]) -> tuple[tuple[Record, ...], tuple[Value, ...]]:
     """Remove unchanged records at either end. At least one old record remains, to mark the place."""
-    _check(old, new)
+    kept = [value.id for value in new if isinstance(value, Record)]
+    foreign = set(kept) - {record.id for record in old}
+    if not old or foreign or len(set(kept)) < len(kept):
+        raise InvalidArguments(
+            "only records that are replaced can be kept among the new ones, each once",
+            suggestion="give the records of the snapshot from `first` to before `last`, and drafts",
+        )
+    if list(old) == list(new):
+        raise InvalidArguments("nothing would be replaced")
     first, last = 0, 0
     while first < len(old) - 1 and first < len(new) and new[first] == old[first]:
         first += 1
@@ -215,18 +223,6 @@ def composed(region: Region, values: Sequence[Value], generation: Generation) ->
     new += [line for line in region.old if line.record is None and line.generation is None]
     marked = compaction_line(replace(generation, ids=tuple(line.id for line in new)), seq=region.last)
     return *region.before, marked, *new, *region.after
-
-
-def _check(old: Sequence[Record], new: Sequence[Value]) -> None:
-    kept = [value.id for value in new if isinstance(value, Record)]
-    foreign = set(kept) - {record.id for record in old}
-    if not old or foreign or len(set(kept)) < len(kept):
-        raise InvalidArguments(
-            "only records that are replaced can be kept among the new ones, each once",
-            suggestion="give the records of the snapshot from `first` to before `last`, and drafts",
-        )
-    if list(old) == list(new):
-        raise InvalidArguments("nothing would be replaced")
 
 
 def _goes_on(line: Line, wanted: list[Record]) -> bool:
@@ -328,17 +324,21 @@ def verified(sifted: Sifted, unwound: Unwound, fault: Callable[[Archive], str | 
     seen = {line.raw: line for line in (*sifted.lines, *unwound.lines)}
     numbers = [line.seq for line in unwound.lines if line.record is not None and not line.record.generation]
     missing = unwound.missing
-    faults = (
-        *_of_bytes(sifted),
-        *(f"message {line.seq} has another checksum than its bytes" for line in seen.values() if not line.sound),
-        *_of_archive(missing, fault),
-        *_of_numbers(numbers, complete=missing is None),
-    )
+    faults = list[str]()
+    if sifted.corrupt:
+        faults.append(f"{len(sifted.corrupt.splitlines())} lines cannot be read")
+    if sifted.rest:
+        faults.append(f"the last {len(sifted.rest)} bytes are no whole line")
+    faults += [f"message {line.seq} has another checksum than its bytes" for line in seen.values() if not line.sound]
+    if missing is not None and missing.archive is not None:
+        why = fault(missing.archive) or "it leads nowhere"
+        faults.append(f"generation {missing.number} cannot be undone: {why}")
+    faults += _of_numbers(numbers, complete=missing is None)
     return Verified(
         messages=sum(line.record is not None for line in sifted.lines),
         originals=len(numbers),
         generations=len(unwound.undone),
-        faults=faults,
+        faults=tuple(faults),
         notes=()
         if missing is None or missing.archive
         else (f"what generation {missing.number} removed was not archived",),
@@ -350,19 +350,6 @@ def accounted(unwound: Unwound) -> frozenset[int]:
     held = frozenset(line.seq for line in unwound.lines if line.record is not None)
     unknown = (line.seq for line in unwound.lines if unwound.missing is not None and line.generation is unwound.missing)
     return held | frozenset(range(1, 1 + max(unknown, default=0)))
-
-
-def _of_bytes(sifted: Sifted) -> Iterator[str]:
-    if sifted.corrupt:
-        yield f"{len(sifted.corrupt.splitlines())} lines cannot be read"
-    if sifted.rest:
-        yield f"the last {len(sifted.rest)} bytes are no whole line"
-
-
-def _of_archive(missing: Generation | None, fault: Callable[[Archive], str | None]) -> Iterator[str]:
-    """Yield why a compaction cannot be undone."""
-    if missing is not None and missing.archive is not None:
-        yield f"generation {missing.number} cannot be undone: {fault(missing.archive) or 'it leads nowhere'}"
 
 
 def _of_numbers(numbers: Sequence[int], *, complete: bool) -> Iterator[str]:

@@ -271,16 +271,13 @@ def _recalled_text(passages: Sequence[Passage], footer: str) -> str:
 def _joined(passages: Sequence[Passage]) -> list[Passage]:
     joined: list[Passage] = []
     for passage in passages:
-        if joined and _goes_on(joined[-1], passage):
-            before = joined.pop()
+        before = joined[-1] if joined else passage
+        is_same = (before.message, before.part) == (passage.message, passage.part)
+        if is_same and not before.piece and not passage.piece and before.last + 1 == passage.first:
+            joined.pop()
             passage = replace(before, text=f"{before.text}\n{passage.text}", last=passage.last)  # noqa: PLW2901
         joined.append(passage)
     return joined
-
-
-def _goes_on(before: Passage, passage: Passage) -> bool:
-    same = (before.message, before.part) == (passage.message, passage.part)
-    return same and not before.piece and not passage.piece and before.last + 1 == passage.first
 
 
 def _place(passage: Passage) -> str:
@@ -336,28 +333,17 @@ class RecallSource(ToolSource):
     async def call(self, call: Call) -> Reply:
         if call.tool != RECALL.name:
             raise UnknownTool(f"no tool is called `{call.tool}`", options=(RECALL.name,))
-        asked = _read(call.arguments, self.room)
-        recall = partial(self.memory.recall, asked.query, limit=_LIMIT, count=self.count, skip=asked.skip)
-        found = await anyio.to_thread.run_sync(partial(recall, room=asked.max_tokens))
+        unknown = next((name for name in call.arguments if name not in _KNOWN), None)
+        if unknown is not None:
+            raise InvalidArguments(f"`{unknown}` is not known", options=_KNOWN)
+        query = call.arguments.get("query")
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidArguments("`query` must be a text", suggestion='give {"query": "…"}', options=_KNOWN)
+        room = _number(call.arguments, "max_tokens", self.room, least=1)
+        skip = _number(call.arguments, "skip", 0, least=0)
+        recall = partial(self.memory.recall, query, limit=_LIMIT, room=room, count=self.count, skip=skip)
+        found = await anyio.to_thread.run_sync(recall)
         return Reply.text(found.text)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    query: str
-    max_tokens: int
-    skip: int
-
-
-def _read(arguments: JsonObject, room: int) -> _Asked:
-    unknown = next((name for name in arguments if name not in _KNOWN), None)
-    if unknown is not None:
-        raise InvalidArguments(f"`{unknown}` is not known", options=_KNOWN)
-    query = arguments.get("query")
-    if not isinstance(query, str) or not query.strip():
-        raise InvalidArguments("`query` must be a text", suggestion='give {"query": "…"}', options=_KNOWN)
-    most, skip = _number(arguments, "max_tokens", room, least=1), _number(arguments, "skip", 0, least=0)
-    return _Asked(query=query, max_tokens=most, skip=skip)
 
 
 def _number(arguments: JsonObject, name: str, otherwise: int, *, least: int) -> int:

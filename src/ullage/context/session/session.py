@@ -367,7 +367,12 @@ class Session:
         with self._lock, self._file.locked(afresh=True):
             now, lines = generation_of(self._file.lines), tuple(self._file.lines)
             if generation != now:
-                state = self._state(generation)
+                state = state_at(self._file.lines, generation, self._archives.lines, self._archives.wholes())
+                if state is None:
+                    raise InvalidArguments(
+                        f"no archive leads to generation {generation}",
+                        options=tuple(str(one) for one in range(generation_of(self._file.lines) + 1)),
+                    )
                 if self._archive:
                     self._archives.keep_whole(now, lines)
                 self._file.swap(state)
@@ -420,12 +425,3 @@ class Session:
 
     def _unwound(self, to: int) -> Unwound:
         return unwind(self._file.lines, self._archives.lines, to)
-
-    def _state(self, generation: int) -> tuple[Line, ...]:
-        state = state_at(self._file.lines, generation, self._archives.lines, self._archives.wholes())
-        if state is None:
-            raise InvalidArguments(
-                f"no archive leads to generation {generation}",
-                options=tuple(str(one) for one in range(generation_of(self._file.lines) + 1)),
-            )
-        return state

@@ -466,7 +466,9 @@ class Files:
         """Create a file that must not exist yet, readable only by this user."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, _MODE)
         with contextlib.closing(os.fdopen(descriptor, "wb", buffering=0)) as file:
-            _write_all(file.fileno(), data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(file.fileno(), rest) :]
             if mode != _MODE:
                 path.chmod(mode)
 
@@ -538,12 +540,6 @@ def _stamp(found: os.stat_result, size: int | None = None) -> Stamp:
         changed=found.st_mtime_ns,
         mode=found.st_mode & 0o777,
     )
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -633,7 +629,17 @@ class SessionFile:
         """Read the file, or create it with this header."""
         self._header = header
         try:
-            self._begin(header)
+            self._make_folders(self.path.parent)
+            if not self._is_new():
+                # Checked before anything is written beside a file that may not be a session.
+                self._catch_up(mends=False)
+            with self._files.locked(self._beside("lock")):
+                self._files.remove(self._beside("tmp"))
+                if self._is_new():
+                    self._stamp = self._files.stamp(self.path)
+                    self.swap([header_line(header, self._clock().isoformat())])
+                else:
+                    self._catch_up(mends=True)
         except OSError as error:
             if error.errno not in _FORBIDDEN or not self._is_there():
                 raise _failed(self.path, error) from error
@@ -705,19 +711,6 @@ class SessionFile:
         self._take(lines, anew=True)
         self._stamp, self._faulty = self._now(), False
         self._waiting, self._settled = None, self._stamp.identity
-
-    def _begin(self, header: Header) -> None:
-        self._make_folders(self.path.parent)
-        if not self._is_new():
-            # Checked before anything is written beside a file that may not be a session.
-            self._catch_up(mends=False)
-        with self._files.locked(self._beside("lock")):
-            self._files.remove(self._beside("tmp"))
-            if self._is_new():
-                self._stamp = self._files.stamp(self.path)
-                self.swap([header_line(header, self._clock().isoformat())])
-            else:
-                self._catch_up(mends=True)
 
     def _is_there(self) -> bool:
         with contextlib.suppress(OSError):
