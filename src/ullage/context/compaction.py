@@ -224,7 +224,16 @@ class Teller:
         room = _summary_room(measure)
         more = max(0, min(spare, _SMALL - room - ledger_room(measure)))
         whole = ledger_room(measure) + room + more
-        earlier, rest = _earlier(head)
+        # What earlier summaries contain is updated rather than summarised again.
+        told, rest = list[Carried](), list[Entry]()
+        for entry in head:
+            read = read_carried(_text(entry)) if entry.kind == "summary" else None
+            if read is not None:
+                told.append(read)
+            elif entry.kind != "bridge":
+                rest.append(entry)
+        summaries, identifiers = (one.summary for one in told), (one.identifiers for one in told)
+        earlier = Carried("\n\n".join(summaries), "\n".join(identifiers)) if told else None
         if words.omitted:
             before = earlier or Carried("")
             again = write_sections({Section.ASKED: words.omitted})
@@ -325,20 +334,6 @@ class Teller:
             raise
         self.breaker.succeeded()
         return said, None
-
-
-def _earlier(head: Sequence[Entry]) -> tuple[Carried | None, list[Entry]]:
-    """Split a head into the content of earlier summaries, which is updated rather than summarised again, and the
-    rest."""
-    told, rest = list[Carried](), list[Entry]()
-    for entry in head:
-        read = read_carried(_text(entry)) if entry.kind == "summary" else None
-        if read is not None:
-            told.append(read)
-        elif entry.kind != "bridge":
-            rest.append(entry)
-    whole = Carried("\n\n".join(one.summary for one in told), "\n".join(one.identifiers for one in told))
-    return (whole if told else None), rest
 
 
 def _text(entry: Entry) -> str:
@@ -744,17 +739,10 @@ class _Work:
         origin_of = {id(entry): place for entry, place in zip(work.entries, work.origins, strict=True)}
         origins = tuple(origin_of.get(id(entry)) for entry in trimmed.kept)
         work = replace(_after(work, trimmed.change), origins=origins)
-        return (
-            work
-            if weight_of(work.entries) <= room
-            else _warned(
-                work,
-                (
-                    "what must stay (the system prompt, the tools, what is pinned, the user's last words) is more than the "
-                    "window holds"
-                ),
-            )
-        )
+        if weight_of(work.entries) <= room:
+            return work
+        what = "the system prompt, the tools, what is pinned, the user's last words"
+        return _warned(work, f"what must stay ({what}) is more than the window holds")
 
     def _is_worth(self, gain: int) -> bool:
         return gain >= self.limits.least_gain * (self.limits.fixed + weight_of(self.entries))

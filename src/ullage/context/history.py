@@ -284,9 +284,17 @@ class Keeping:
         is_same = mends is before or mends.among(old) == before.among(old)
         afresh = [record.id for record in old] != list(known) or not is_same
         new = records if afresh else records[len(known) :]
+        coming = list[Coming]()
+        for record in new:
+            coming += [Coming(native=native) for native in mends.before.get(record.id, ())]
+            native = mends.retold.get(record.id)
+            if not native:
+                neutral = self._session.format is Format.ULLAGE
+                native = from_json(dict(record.message)) if neutral else record.message
+            coming.append(Coming(native=native, pinned=record.pinned, kind=record.kind, record=record.id))
         return News(
             afresh=afresh,
-            messages=tuple(coming for record in new for coming in self._comings(record, mends)),
+            messages=tuple(coming),
             retold=frozenset({*before.retold, *mends.retold}),
             mends=mends,
         )
@@ -330,15 +338,6 @@ class Keeping:
             (entry if entry.record == record.id else replace(entry, record=record.id))
             for entry, record in zip(after, records, strict=False)
         ), made.number
-
-    def _comings(self, record: Record, mends: Mends) -> Iterator[Coming]:
-        for native in mends.before.get(record.id, ()):
-            yield Coming(native=native)
-        native = mends.retold.get(record.id)
-        if not native:
-            neutral = self._session.format is Format.ULLAGE
-            native = from_json(dict(record.message)) if neutral else record.message
-        yield Coming(native=native, pinned=record.pinned, kind=record.kind, record=record.id)
 
     def _look(self, records: tuple[Record, ...]) -> Mends:
         """Check for messages that the file has lost, if their numbers have gaps. Compactions leave gaps too, so that
@@ -480,7 +479,15 @@ class History:
             grown = yield from scale.grown(entries, [one.native for one in coming])
             if self.entries is entries and self.coming[: len(coming)] == coming:
                 known = len(self.entries)
-                fresh = tuple(map(_known, grown[known:], coming))
+                fresh = tuple(
+                    replace(
+                        entry,
+                        pinned=one.pinned,
+                        kind=entry.kind if one.kind == "message" else one.kind,
+                        record=one.record,
+                    )
+                    for entry, one in zip(grown[known:], coming, strict=False)
+                )
                 self.entries, self.coming = (*grown[:known], *fresh), self.coming[len(coming) :]
                 if any(changes_framing(entry.message) for entry in fresh):
                     self._fixed = None
@@ -524,17 +531,8 @@ class History:
     def since(self, snapshot: Sequence[Entry]) -> tuple[Entry, ...] | None:
         """Return what was added to a snapshot; None if the history is another, because the file was read again
         meanwhile."""
-        same = map(_is_same, self.entries, snapshot)
+        same = (entry.native is other.native for entry, other in zip(self.entries, snapshot, strict=False))
         return self.entries[len(snapshot) :] if len(self.entries) >= len(snapshot) and all(same) else None
-
-
-def _known(entry: Entry, coming: Coming) -> Entry:
-    kind = entry.kind if coming.kind == "message" else coming.kind
-    return replace(entry, pinned=coming.pinned, kind=kind, record=coming.record)
-
-
-def _is_same(entry: Entry, other: Entry) -> bool:
-    return entry.native is other.native
 
 
 def refuse_what_cannot_be_read(messages: Sequence[object]) -> None:

@@ -541,7 +541,13 @@ def identifier_steps(  # noqa: PLR0913
     yield from said.read(messages)
     yield from staying.read(beside)
     for text in earlier:
-        _recall(said, text)
+        # Each word of an earlier record is kept as well, in case the record finds no place.
+        for line in text.split("\n"):
+            if line.startswith(MARK):
+                said.read_text(line.removeprefix(MARK), Seen.EARLIER, rank=_RECORDED)
+        for item in read_identifiers(text):
+            named = Seen.EARLIER if item.name is None else Seen.EARLIER | Seen.NAMED
+            said.add(item.word, named, -1, name=item.name).rank = item.rank
         yield
     records = yield from records_of(messages if related is None else related)
     records = [*(one for text in earlier for one in read_records(text, records)), *records]
@@ -573,16 +579,6 @@ def identifier_steps(  # noqa: PLR0913
     ]
     listed = yield from _fitted(items, left, count)  # A word has at least one token.
     return "\n".join(filter(None, (told, listed)))
-
-
-def _recall(said: Sightings, ledger: str) -> None:
-    """Read an earlier ledger. Each word of its records is kept as well, in case the record finds no place."""
-    for line in ledger.split("\n"):
-        if line.startswith(MARK):
-            said.read_text(line.removeprefix(MARK), Seen.EARLIER, rank=_RECORDED)
-    for item in read_identifiers(ledger):
-        seen = Seen.EARLIER if item.name is None else Seen.EARLIER | Seen.NAMED
-        said.add(item.word, seen, -1, name=item.name).rank = item.rank
 
 
 def _ranked(said: Sightings, staying: set[str], messages: int) -> Steps[list[str]]:

@@ -474,27 +474,28 @@ def deeds(messages: Sequence[Message]) -> list[Deed]:
     paired = pair(messages)
     ended = [(one.call, one.result) for one in paired.answered if one.call is not None]
     open_ones = [(call, None) for call in paired.unanswered]
-    return [_deed(call, result) for call, result in sorted((*ended, *open_ones), key=lambda pair: pair[0].place)]
-
-
-def _deed(call: Call, result: ToolResult | None) -> Deed:
-    asked = call.asked if isinstance(call.asked, dict) else {}
-    kind = _kind(call, asked)
-    files = () if kind & _SEARCHES else tuple(dict.fromkeys(_files(asked)))
-    changes = bool(kind & _CHANGES)
-    if not kind & (_CHANGES | _READS):
-        changes = any(value and _NEW.intersection(_words(key)) for key, value in asked.items())
-    outcome, failed = _outcome(result, is_read=bool(files) and not changes)
-    return Deed(
-        what=_what(call, asked),
-        read=() if changes else files,
-        changed=(*files, *_patched(call, asked)) if changes and not failed else (),
-        plan=tuple(_plan(asked)) if kind & _PLANS else (),
-        outcome=outcome,
-        failed=failed,
-        acts=bool(kind & _ACTS),
-        recorded=result is not None and not files and is_record(read_structure(join_texts(result.parts))),
-    )
+    done = list[Deed]()
+    for call, result in sorted((*ended, *open_ones), key=lambda pair: pair[0].place):
+        asked = call.asked if isinstance(call.asked, dict) else {}
+        kind = _kind(call, asked)
+        files = () if kind & _SEARCHES else tuple(dict.fromkeys(_files(asked)))
+        changes = bool(kind & _CHANGES)
+        if not kind & (_CHANGES | _READS):
+            changes = any(value and _NEW.intersection(_words(key)) for key, value in asked.items())
+        outcome, failed = _outcome(result, is_read=bool(files) and not changes)
+        done.append(
+            Deed(
+                what=_what(call, asked),
+                read=() if changes else files,
+                changed=(*files, *_patched(call, asked)) if changes and not failed else (),
+                plan=tuple(_plan(asked)) if kind & _PLANS else (),
+                outcome=outcome,
+                failed=failed,
+                acts=bool(kind & _ACTS),
+                recorded=result is not None and not files and is_record(read_structure(join_texts(result.parts))),
+            )
+        )
+    return done
 
 
 def _kind(call: Call, asked: dict[str, Json]) -> frozenset[str]:

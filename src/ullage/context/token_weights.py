@@ -172,7 +172,21 @@ def _server_of(name: str) -> str | None:
 
 def unsettled(messages: Sequence[Message], since: int) -> int:
     """Return the first message whose weight may change now that the messages from `since` on are added."""
-    return min(_batch(messages, since), _turn(messages, since))
+    batch = _batch(messages, since)
+    new = [message for message in messages[since:] if message.role == "user"]
+    if not new:
+        return batch
+    # The new messages may end the user's turn, so that its thinking is no longer sent. For some providers a result in
+    # the user's role does not end a turn, for others it does; in the latter case only the messages since the last one
+    # of that role can change.
+    asked, first = any(not _holds(one.parts, ToolResult) or _says(one) for one in new), since
+    for at in range(since - 1, -1, -1):
+        message = messages[at]
+        if message.role == "user" and (not asked or (not _holds(message.parts, ToolResult) and _says(message))):
+            break
+        if _holds(message.parts, Thinking):
+            first = at
+    return min(batch, first)
 
 
 def beside(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
@@ -225,25 +239,6 @@ def _before(messages: Sequence[Message], at: int, kind: type[ToolCall] | type[To
     while at and _holds(messages[at - 1].parts, kind):
         at -= 1
     return at
-
-
-def _turn(messages: Sequence[Message], since: int) -> int:
-    """Return the first thinking of the turn that the new messages end, if they are the user's.
-
-    For some providers a result in the user's role does not end a turn, for others it does; in the latter case only the
-    messages since the last one of that role can change.
-    """
-    new = [message for message in messages[since:] if message.role == "user"]
-    if not new:
-        return since
-    asked, first = any(not _holds(one.parts, ToolResult) or _says(one) for one in new), since
-    for at in range(since - 1, -1, -1):
-        message = messages[at]
-        if message.role == "user" and (not asked or (not _holds(message.parts, ToolResult) and _says(message))):
-            break
-        if _holds(message.parts, Thinking):
-            first = at
-    return first
 
 
 def _is_user(message: Message) -> bool:
@@ -461,7 +456,11 @@ class Scale:
             weights = (*(old if alone == now else now for old, alone, now in earlier), *weights[since - start :])
         made = list[Entry]()
         for entry, weight in zip(entries[start:], weights, strict=True):
-            made.append(self._with_weight(entry, weight))
+            weighed = entry
+            if entry.weight != weight or (weight.tokens and not entry.shares):
+                weighed = replace(entry, weight=weight)
+                weighed = replace(weighed, shares=self._shares(weighed))
+            made.append(weighed)
             if not len(made) % _STRETCH:
                 yield
         return (*entries[:start], *made)
@@ -479,12 +478,6 @@ class Scale:
             if start < len(messages):
                 yield
         return tuple(weights)
-
-    def _with_weight(self, entry: Entry, weight: Count) -> Entry:
-        if entry.weight == weight and (entry.shares or not weight.tokens):
-            return entry
-        changed = replace(entry, weight=weight)
-        return replace(changed, shares=self._shares(changed))
 
     def _shares(self, entry: Entry) -> dict[Category, int]:
         """Divide an entry's weight by category. Thinking is the difference that its removal would make, since it may

@@ -122,7 +122,11 @@ def _said(message: Message, part: Part, calls: Mapping[str, ToolCall]) -> tuple[
         case ToolResult():
             call = calls.get(part.call_id or "")
             name = part.name or (call.name if call else "tool")
-            return name, _written(call)[:_LONG_CALL] if call else name, "\n".join(map(_text, part.parts))
+            # A call is written as people write it: `read(path="a.py")`.
+            asked: Mapping[str, Json] = _arguments(call) if call else {}
+            said = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in asked.items())
+            about = f"{call.name}({', '.join(said)})"[:_LONG_CALL] if call else name
+            return name, about, "\n".join(map(_text, part.parts))
         case _:
             return message.role, "", _text(part)
 
@@ -139,12 +143,6 @@ def _text(part: Part) -> str:
             return _plain(part.value)
         case _:
             return f"[{part.kind}]"
-
-
-def _written(call: ToolCall) -> str:
-    """Format a call as people write it: `read(path="a.py")`."""
-    said = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in _arguments(call).items())
-    return f"{call.name}({', '.join(said)})"
 
 
 def _arguments(call: ToolCall) -> Mapping[str, Json]:

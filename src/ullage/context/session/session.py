@@ -46,7 +46,6 @@ from .session_file import (
     Files,
     Generation,
     Header,
-    Line,
     Pen,
     Record,
     SessionChanged,
@@ -75,14 +74,7 @@ class Memory:
 
     def of(self, active: Sequence[Record]) -> Recollection:
         """Return the recollection of dropped messages, that is the archived ones that are not among `active`."""
-        self._look(active)
-        present = {record.id for record in active}
-        gone = {name: found for name, found in self._archived.items() if name not in present}
-        self._recollection.hold(gone, (self._message(record) for record in active))
-        return self._recollection
-
-    def _look(self, active: Sequence[Record]) -> None:
-        """Read the new archives. A message in several archives was dropped by the latest of their generations."""
+        # A message in several archives was dropped by the latest of their generations.
         found: dict[str, tuple[Record, int]] = {}
         for kept in self._archives.kept():
             if not kept.whole and kept.name not in self._seen:
@@ -96,6 +88,10 @@ class Memory:
             self._archived[record.id] = LetGo(
                 id=record.id, number=record.seq, message=self._message(record), generation=generation
             )
+        present = {record.id for record in active}
+        gone = {name: archived for name, archived in self._archived.items() if name not in present}
+        self._recollection.hold(gone, (self._message(record) for record in active))
+        return self._recollection
 
     def _message(self, record: Record) -> Message:
         """Convert a record to a message. A message that cannot be read is searched as JSON text."""
@@ -318,7 +314,10 @@ class Session:
             made = Generation(
                 number=number, archive=kept, ids=(), ts=self._clock().isoformat(), meta=meta or {}, session=self.id
             )
-            return self._swap(composed(region, new, made))
+            lines = composed(region, new, made)
+            self._file.swap(lines)
+            marks = (line.generation for line in lines if line.generation is not None)
+            return max(marks, key=lambda generation: generation.number)
 
     def history(self, *, full: bool = False) -> tuple[Record, ...]:
         """Return the active messages; with `full`, the originals in their places, as far as the archives contain
@@ -417,11 +416,6 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _swap(self, lines: Sequence[Line]) -> Generation:
-        self._file.swap(lines)
-        made = [line.generation for line in lines if line.generation is not None]
-        return max(made, key=lambda generation: generation.number)
 
     def _unwound(self, to: int) -> Unwound:
         return unwind(self._file.lines, self._archives.lines, to)
