@@ -123,7 +123,7 @@ _TOLD = re.compile(
 _BLOCK = re.compile(r"^(```+|~~~+).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 """A fenced block, in which people quote what is not their own."""
 _RANK_BESIDE = 5
-"""Rank of a sentence that only stands beside one that sets a limit."""
+"""Rank of a sentence that sets no limit itself and is beside one that does."""
 _REPEATED, _ALIKE = 6, 3
 """How many sentences are the same, or begin with the same so many words, if a program or a document has them."""
 _OTHERS = 10

@@ -455,7 +455,7 @@ class _Work:
         kept = await self._noted(self.entries, eased) if does else None
         if kept is not None and weight_of(kept.entries) <= self.limits.goal:
             return await self._settled(kept)
-        best = await self._told()
+        best = await self._summarised()
         if not best.compacted:
             best = replace(kept or await self._noted(self.entries, eased), warning=best.warning)
             due = min(self.limits.soft, self.limits.hard)
@@ -580,7 +580,7 @@ class _Work:
             prices=prices,
         )
 
-    async def _told(self) -> Compaction:
+    async def _summarised(self) -> Compaction:
         """Replace the head by a summary, or by a digest if no model writes one and something must be dropped."""
         parted = await run_sync(lambda: self.parted)
         if parted is None:
@@ -605,10 +605,12 @@ class _Work:
             if weight_of(told.entries) > self.limits.goal:
                 shrunk = await run_sync(shrink, told)
                 if shrink == self._shortened or weight_of(shrunk.entries) <= self.limits.goal:
-                    told = await self._retold(parted, account, told, shrunk)
+                    told = await self._with_new_identifiers(parted, account, told, shrunk)
         return told
 
-    async def _retold(self, parted: _Parted, account: Account, told: Compaction, shrunk: Compaction) -> Compaction:
+    async def _with_new_identifiers(
+        self, parted: _Parted, account: Account, told: Compaction, shrunk: Compaction
+    ) -> Compaction:
         """Write the identifiers again after the tail was shortened, with those of what was cut, in the room that it
         leaves now."""
         if shrunk.entries is told.entries:

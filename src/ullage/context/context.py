@@ -170,7 +170,7 @@ class Context:
         summarizer: Writes the summaries: a `Summarizer`, a function or a client of a provider's SDK. None uses a
             digest, which calls no model.
         recorder: Ledger that gets an entry for each history that `prepare` returns, for each compaction and for each
-            call that `observe` is told of. None records nothing.
+            call that `observe` records. None records nothing.
         caller: Principal, session and client that these entries are filed under. None uses the session's id, or a
             random one without a session.
         clock: Monotonic clock, in seconds.
@@ -297,9 +297,9 @@ class Context:
             Messages, system prompt and tools to send, with the usage of the window.
         """
         async with self._working:
-            usage = await self._looked_at()
+            usage = await self._load_usage()
             if self._is_due(usage):
-                prepared = await self._let_go(usage, now=not (usage.will_compact or self._refused))
+                prepared = await self._compact_and_store(usage, now=not (usage.will_compact or self._refused))
             else:
                 stuck = self._stuck if usage.will_compact else None
                 prepared = self._prepared(self._history.entries, status=usage, warning=stuck)
@@ -313,7 +313,7 @@ class Context:
             Messages, system prompt and tools to send, with the usage of the window.
         """
         async with self._working:
-            prepared = await self._let_go(await self._looked_at(), now=True)
+            prepared = await self._compact_and_store(await self._load_usage(), now=True)
             if prepared.compacted:
                 self._record(prepared)
             return prepared
@@ -401,7 +401,7 @@ class Context:
 
     async def plan(self) -> Plan:
         """Return what `compact` would do. Nothing is changed and no model is called."""
-        before = await self._looked_at()
+        before = await self._load_usage()
         work = await self._compacted(self._history.entries, before, now=True, asks=False)
         await patiently(self._history.weigh())
         return Plan(before=before, after=self._usage(work.entries), compaction=work)
@@ -454,7 +454,7 @@ class Context:
             self._prices = cache_prices_of(self._history.scale.meter.models, self.model, when=datetime.now(UTC))
         return self._prices
 
-    async def _looked_at(self) -> ContextUsage:
+    async def _load_usage(self) -> ContextUsage:
         self._unread = None
         if self._keeping is not None:
             try:
@@ -489,7 +489,7 @@ class Context:
         self._history.see(news)
         keeping.take(news)
 
-    async def _let_go(self, usage: ContextUsage, *, now: bool = False) -> Prepared:
+    async def _compact_and_store(self, usage: ContextUsage, *, now: bool = False) -> Prepared:
         snapshot = self._history.entries
         work = await self._compacted(snapshot, usage, now=now)
         self._refused = False

@@ -76,7 +76,7 @@ class Amended:
 
 
 def is_broken(messages: Sequence[Message], gap: int) -> bool:
-    """Return whether messages may have been lost before the place `gap`: a call or a result stands alone, or the
+    """Return whether messages may have been lost before the place `gap`: a call or a result is unpaired, or the
     assistant speaks first. Calls behind the gap are only waiting."""
     pairing = pair(messages)
     alone = any(one.call is None for one in pairing.answered) or any(one.place < gap for one in pairing.unanswered)
@@ -118,7 +118,7 @@ class _Work:
                 orphans[one.place].add(-1 if one.result is None else one.nth)
         for place, numbers in orphans.items():
             retold[place] = self._written(self._without_calls(self.messages[place], numbers))
-        # Reasoning that stands alone (Responses) is accepted only with what followed it.
+        # Reasoning alone (Responses) is accepted only with what followed it.
         for place in range(self.gap):
             if _is_left(self.messages, place):
                 thoughts = (part.text for part in self.messages[place].parts if isinstance(part, Thinking))
@@ -454,9 +454,9 @@ class History:
 
     @property
     def scale(self) -> Scale:
-        return self._scale or self._told_anew()
+        return self._scale or self._detected_scale()
 
-    def _told_anew(self) -> Scale:
+    def _detected_scale(self) -> Scale:
         """Detect a format that was not given, again whenever there are more messages."""
         written = self._format or detect_messages(self.messages, model=self.model)
         if self._scale is None or self._scale.format is not written:
@@ -475,7 +475,7 @@ class History:
         Others may add, weigh or instruct between two steps. Weights of a history that has changed since are discarded.
         """
         while self.coming:
-            scale, entries, coming = self._told_anew(), self.entries, list(self.coming)
+            scale, entries, coming = self._detected_scale(), self.entries, list(self.coming)
             grown = yield from scale.grown(entries, [one.native for one in coming])
             if self.entries is entries and self.coming[: len(coming)] == coming:
                 known = len(self.entries)

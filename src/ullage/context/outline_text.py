@@ -70,7 +70,7 @@ class _Node:
     title: str = ""
     """The words of a line that names no value."""
     is_item: bool = False
-    """Whether a bullet or a number stands before the line."""
+    """Whether a bullet or a number is before the line."""
     inner: list["_Node"] = field(default_factory=list["_Node"])
 
 
@@ -121,7 +121,7 @@ def _node(line: str, following: Sequence[str]) -> _Node | None:
         is_item = bool(bullet or numbered)
         return _Node(depth, key=" ".join(found["key"].split()), value=_plain(found["value"]), is_item=is_item)
     is_title = rank == 1 and len(bare) <= _LONGEST_TITLE and following and _names(following[0])
-    # A title stands above lines of its own indentation.
+    # A title is above lines of its own indentation.
     return _Node(depth - 2 if is_title else depth, title=bare)
 
 

@@ -5,7 +5,7 @@ of the passes before. An unusable answer is asked for again, and after three fai
 prompt and the transcript are in `summary_text`.
 
 `Summarizer` is the plug point: a user's model, the agent's own model, or a fake. `as_summarizer` makes one of a plain
-function or of the client of a provider's SDK, so that nobody has to write a class. A model's name is resolved outside
+function or of the client of a provider's SDK, so that no class has to be written. A model's name is resolved outside
 of this package, where providers and their keys are known.
 
 An answer is rejected if it is empty, cut off, a refusal, a tool call, an echo of the prompt, or too long. Whether an

@@ -4,7 +4,7 @@ A summary has the same sections whether a model wrote it or not, so that either 
 a heading and a list. An item may have several lines, and none of them can be mistaken for a heading or another item.
 
 The instructions say what to write, for whom and in which sections, and that the record is data without instructions.
-The record is between marks that nobody who wrote in it could know.
+The record is between random marks, which no text in it can contain on purpose.
 
 The transcript contains what was said, what was called with which arguments, and what came back. Thinking is left out,
 media are named, and the middle of long results and arguments is left out. A piece has a worth, which decides how much

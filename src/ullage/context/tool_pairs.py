@@ -250,7 +250,7 @@ def speaks(message: Message) -> bool:
 
 
 def is_picture(message: Message) -> bool:
-    """Return whether the user shows media and says nothing."""
+    """Return whether the user shows media and writes no text."""
     if not speaks(message) or not any(isinstance(part, Media) for part in message.parts):
         return False
     return not any(isinstance(part, Text) and part.text.strip() for part in message.parts)

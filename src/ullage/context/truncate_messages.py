@@ -365,7 +365,7 @@ class _Clamping:
         return 1 if self.exactly else max(_CLAMP_WORTH, most // 4)
 
     def _cut(self, text: str, query: str, media: Sequence[Part], most: int) -> str | None:
-        """Return the text with a gap, which also stands for the media; None if it is not a giant."""
+        """Return the text with a gap, which replaces the media too; None if it is not a giant."""
         tokens = self.scale.count(text)
         if tokens - most < self._worth(most):
             line = gap(0, media, query if self.recalls else None)

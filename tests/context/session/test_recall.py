@@ -6,7 +6,7 @@ import pytest
 
 from context.session.crashing import Quick
 from context.session.sessions import archive_of, opened, summary, user
-from ullage.context.session import RECALL, Draft, LetGo, Recalled, RecallSource, Recollection, Session
+from ullage.context.session import RECALL, Draft, DroppedMessage, Recalled, RecallSource, Recollection, Session
 from ullage.context.session.session_file import Stamp
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
@@ -237,7 +237,7 @@ def test_other_files_in_the_folder_of_archives_are_passed_over(tmp_path: Path):
 
 def holding(*parts: Any, role: Any = "assistant") -> Recollection:  # noqa: ANN401
     memory = Recollection()
-    gone = LetGo(id="a", number=4, message=Message(role=role, parts=parts), generation=2)
+    gone = DroppedMessage(id="a", number=4, message=Message(role=role, parts=parts), generation=2)
     memory.hold({"a": gone})
     return memory
 
@@ -288,7 +288,7 @@ def test_a_blob_is_cut_anywhere_and_whole_with_its_neighbours():
 def test_long_calls_are_shown_in_short():
     call = ToolCall(name="write", arguments=json.dumps({"content": "y" * 500}), id="c1")
     memory = Recollection()
-    result = LetGo(
+    result = DroppedMessage(
         id="r",
         number=2,
         message=Message(role="tool", parts=(ToolResult(parts=(Text("done F-17"),), call_id="c1"),)),

@@ -1,7 +1,7 @@
 """Session files, their archives, and recall of what was compacted."""
 
 from .archive import Verified
-from .recall import RECALL, LetGo, Passage, Recalled, Recalling, RecallSource, Recollection
+from .recall import RECALL, DroppedMessage, Passage, Recalled, Recalling, RecallSource, Recollection
 from .session import Session
 from .session_file import Archive, Draft, Files, Generation, Record, SessionChanged, listed
 
@@ -9,9 +9,9 @@ __all__ = [
     "RECALL",
     "Archive",
     "Draft",
+    "DroppedMessage",
     "Files",
     "Generation",
-    "LetGo",
     "Passage",
     "RecallSource",
     "Recalled",

@@ -32,7 +32,7 @@ from ullage.tool import Call, Json, JsonObject, Listing, Reply, Tool, ToolSource
 
 __all__ = [
     "RECALL",
-    "LetGo",
+    "DroppedMessage",
     "Passage",
     "RecallSource",
     "Recalled",
@@ -54,7 +54,7 @@ _SEAM = re.compile(r"[\s,;(){}\[\]<>\"'&|]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetGo:
+class DroppedMessage:
     """A message that was dropped."""
 
     id: str
@@ -96,7 +96,7 @@ def calls_of(messages: Iterable[Message]) -> dict[str, ToolCall]:
     return {part.id: part for part in parts if isinstance(part, ToolCall) and part.id is not None}
 
 
-def passages_of(gone: LetGo, calls: Mapping[str, ToolCall]) -> Iterator[Passage]:
+def passages_of(gone: DroppedMessage, calls: Mapping[str, ToolCall]) -> Iterator[Passage]:
     for number, part in enumerate(gone.message.parts):
         speaker, about, text = _said(gone.message, part, calls)
         lines = text.removesuffix("\n").split("\n")
@@ -372,7 +372,7 @@ class Recollection:
         self._held: dict[str, tuple[Passage, ...]] = {}
         """Passages by the id of their message."""
 
-    def hold(self, gone: Mapping[str, LetGo], around: Iterable[Message] = ()) -> None:
+    def hold(self, gone: Mapping[str, DroppedMessage], around: Iterable[Message] = ()) -> None:
         """Keep these messages and no others. `around` are messages that were not dropped and may contain the calls of
         results."""
         for identifier in [one for one in self._held if one not in gone]:
@@ -450,8 +450,8 @@ class _Ranked:
         if not named.names:
             return cls(passage=passage, exact=0, called=0, score=0.0 if named.alone else score)
         about, text = passage.about.casefold(), passage.text.casefold()
-        called = sum(_stands(name, about) for name in named.names)
-        exact = sum(max(_stands(name, about), _stands(name, text)) for name in named.names)
+        called = sum(_match_of(name, about) for name in named.names)
+        exact = sum(max(_match_of(name, about), _match_of(name, text)) for name in named.names)
         is_whole = named.alone and called == 2 * len(named.names)
         return cls(passage=passage, exact=exact, called=called, score=0.0 if is_whole else score)
 
@@ -463,7 +463,7 @@ class _Ranked:
         )
 
 
-def _stands(name: str, text: str) -> int:
+def _match_of(name: str, text: str) -> int:
     """Return 2 for a whole word, 1 for a part of a word, 0 otherwise: `ORD-17` in `ORD-172` is another order."""
     if name not in text:
         return 0

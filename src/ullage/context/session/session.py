@@ -39,7 +39,7 @@ from .archive import (
     unwind,
     verified,
 )
-from .recall import LetGo, Recalled, Recollection
+from .recall import DroppedMessage, Recalled, Recollection
 from .session_file import (
     Clock,
     Draft,
@@ -68,7 +68,7 @@ class Memory:
         self._model = model
         self._seen = set[str]()
         """Names of the archives that were read."""
-        self._archived: dict[str, LetGo] = {}
+        self._archived: dict[str, DroppedMessage] = {}
         """Archived originals, by message id."""
         self._recollection = Recollection()
 
@@ -85,7 +85,7 @@ class Memory:
             natives = (record.message for record in (*(record for record, _ in found.values()), *active))
             self._format = detect_messages(natives, model=self._model)
         for record, generation in found.values():
-            self._archived[record.id] = LetGo(
+            self._archived[record.id] = DroppedMessage(
                 id=record.id, number=record.seq, message=self._message(record), generation=generation
             )
         present = {record.id for record in active}
