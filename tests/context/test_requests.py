@@ -433,7 +433,7 @@ async def test_the_words_of_a_later_instruction_with_a_picture_are_carried_and_t
     assert "[image]" in texts(prepared)[0]
     fates = {place: one.fate for one in prepared.dropped for place in range(one.first, one.last + 1)}
     assert fates[23] == "excerpt_in_summary"
-    assert "of message 23 of the user's the media dropped: the text is kept" in str(prepared.warning)
+    assert "the media of the user's message 23 dropped: the text is kept" in str(prepared.warning)
 
 
 @pytest.mark.requirement("S2:compact:after")

@@ -780,7 +780,7 @@ class _Work:
         cut = [one for one in single if one.first in own and one.fate in ("truncated", "excerpt_in_summary")]
         captions = [one for one in cut if words_of(self.entries[one.first - 1].message) is None]
         if captions:
-            work = _warned(work, f"of {_numbered(captions)} of the user's the media dropped: the text is kept")
+            work = _warned(work, f"the media of the user's {_numbered(captions)} dropped: the text is kept")
         if cut := [one for one in cut if one not in captions]:
             work = _warned(
                 work,
