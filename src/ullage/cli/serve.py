@@ -25,11 +25,10 @@ from ullage.app.fill_start_cache import StartAnswers
 from ullage.client_command import read_client_rules
 from ullage.config import Loaded, Places, providers_on, read_tokens
 from ullage.errors import InvalidArguments
-from ullage.handover import Handover
 from ullage.ledger import Recorder
 from ullage.options import SAMPLE
 from ullage.process_memory import collect_garbage
-from ullage.start_session import StartSession, claim_input, claim_output, era_asked_in
+from ullage.start_session import Handover, StartSession, claim_input, claim_output, era_asked_in
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_stdio
 
 from .input_files import is_watched_input
