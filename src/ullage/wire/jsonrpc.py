@@ -76,6 +76,7 @@ __all__ = [
     "error_response",
     "free_unused",
     "is_decimal",
+    "is_deeper",
     "is_large",
     "keep_until_unused",
     "read_line",
@@ -247,14 +248,8 @@ def read_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON t
         value = _decode(replace_halves(text) if "\\u" in text else text)
     except RecursionError:
         raise TooDeep(_find_id(line)) from None
-    if line.count(b"[") + line.count(b"{") > DEEPEST:
-        # It is checked level by level, because brackets inside a text do not count and may be most of the line.
-        level, depth = [value], 0
-        while level and depth <= DEEPEST:
-            level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
-            depth += 1
-        if depth > DEEPEST:
-            raise TooDeep(_find_id(line))
+    if line.count(b"[") + line.count(b"{") > DEEPEST and is_deeper(value, DEEPEST):
+        raise TooDeep(_find_id(line))
     return value
 
 
@@ -424,10 +419,18 @@ def _to_plain(value: object) -> Json:
     return cast("Json", value)
 
 
-def _within(value: Json) -> Iterable[Json]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def is_deeper(value: Json, levels: int) -> bool:
+    """Return whether a value is nested deeper than a number of levels.
+
+    It is examined level by level, because brackets in a line may be part of a text.
+    """
+    level: list[Json] = [value]
+    for _ in range(levels):
+        within = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [inner for values in within for inner in values if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _find_id(line: bytes | bytearray) -> object:

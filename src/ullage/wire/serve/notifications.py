@@ -500,19 +500,13 @@ class Announcer:
             self._followers[uri] += 1
 
     async def _leave(self, uri: str) -> None:
-        if not self._forget(uri):
+        self._followers[uri] -= 1
+        if self._followers[uri] > 0:
             return
+        del self._followers[uri]
         async with self._turn(uri):
             if self._source is not None and uri not in self._followers:
                 await self._source.unsubscribe(uri)
 
     def _turn(self, uri: str) -> anyio.Lock:
         return self._turns.setdefault(uri, anyio.Lock())
-
-    def _forget(self, uri: str) -> bool:
-        """Remove one follower; return whether it was the last."""
-        self._followers[uri] -= 1
-        if self._followers[uri] > 0:
-            return False
-        del self._followers[uri]
-        return True

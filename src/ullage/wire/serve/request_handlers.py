@@ -461,13 +461,10 @@ class Answering:
         self._require(request, "logging")
         connection, level = request.connection, cast("str", request.params["level"])
         if id(connection) not in self._levels:
-            connection.exit_stack.callback(self._forget_level, connection)
+            connection.exit_stack.callback(self._levels.pop, id(connection))
         self._levels[id(connection)] = connection.log_level = level
         await or_refused(self._source.set_log_level(most_talkative(self._levels.values())), modern=False)
         return {}
-
-    def _forget_level(self, connection: Connection) -> None:
-        del self._levels[id(connection)]
 
     def _require(self, request: Request, ability: str) -> None:
         """Raise `RefusedRequest` for a method of an ability that every server behind is known to lack."""

@@ -252,7 +252,7 @@ def _is_message(value: Message) -> bool:
 def _find_ids(line: str) -> Iterator[int | str]:
     """Yield the ids of the requests on a line."""
     try:
-        value: Any = json.loads(line, parse_int=_read_number)
+        value: Any = json.loads(line, parse_int=lambda digits: int(digits) if len(digits) < _LONGEST_NUMBER else None)
     except (ValueError, RecursionError):
         found = _LEADING.match(line) or _TRAILING.search(line, max(0, len(line) - _END))
         if found is not None:
@@ -263,7 +263,3 @@ def _find_ids(line: str) -> Iterator[int | str]:
         identity = said.get("id")
         if "method" in said and isinstance(identity, int | str) and not isinstance(identity, bool):
             yield identity
-
-
-def _read_number(digits: str) -> int | None:
-    return int(digits) if len(digits) < _LONGEST_NUMBER else None
