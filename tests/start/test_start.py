@@ -92,6 +92,15 @@ def test_what_cannot_be_loaded_answers_the_requests_that_wait_with_an_error(work
     assert len(run.stdout.splitlines()) == 3
 
 
+def test_lists_that_are_requested_at_the_same_time_wait_for_the_same_servers(work: Path):
+    write_toml(users_file(work.parent), '[gateway]\nmode = "direct"\n', notes=NOTES)
+    first, *others = (
+        json.loads(one)["result"] for one in talk(*HANDSHAKE, *(ask(n, "tools/list") for n in (2, 3)))[1:]
+    )
+    assert [one["name"] for one in first["tools"]][-2:] == ["notes__echo", "notes__give"]
+    assert others == [first, first]
+
+
 @pytest.mark.requirement("U:shutdown")
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_requests_that_were_read_are_answered_where_a_signal_ends_ullage_before_it_is_loaded(
