@@ -244,7 +244,7 @@ class StartSession:
             written = os.write(self._writer, self._outgoing[: select.PIPE_BUF])
         except BlockingIOError:
             return
-        except OSError:  # nobody reads it any more, and the end of the input will say so too
+        except OSError:  # the reading end is closed; the end of the input will follow
             self._outgoing = b""
         else:
             self._outgoing = self._outgoing[written:]
@@ -294,7 +294,7 @@ class StartSession:
         if method == "ping" and self._era is not None and params.keys() <= {"_meta"}:
             return b"{}"
         if method == "tools/list" and self._initialize is not None and _has_no_cursor(params):
-            return self._listed("tools", self._entry.tools)
+            return self._tools_answer("tools", self._entry.tools)
         return None
 
     def _modern_result(self, method: str, params: "dict[str, Any]", meta: "dict[str, Any]") -> "bytes | None":
@@ -311,14 +311,14 @@ class StartSession:
         if method == "server/discover" and params.keys() <= {"_meta"}:
             result: bytes | None = _dump(self._entry.answers["discover"])
         elif method == "tools/list" and _has_no_cursor(params):
-            result = self._listed("tools_modern", self._entry.tools_modern)
+            result = self._tools_answer("tools_modern", self._entry.tools_modern)
         else:
             return None
         if result is not None:
             self._era, self._version = "modern", version
         return result
 
-    def _listed(self, name: str, tools: bytes) -> "bytes | None":
+    def _tools_answer(self, name: str, tools: bytes) -> "bytes | None":
         """Return the list of tools, once: the next request for it is the server's."""
         if self._tools_digest is not None:
             return None

@@ -489,7 +489,7 @@ def _unused_tools(usage: Usage, span: Span) -> list[Advice]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusedTools:
-    """The tools of a server behind Ullage that nobody called."""
+    """The tools of a server behind Ullage that were never called."""
 
     server: str
     names: tuple[str, ...]

@@ -202,7 +202,8 @@ async def _stdio(
         profile = gateway.flagged(client)
         handover = first if session is None else await anyio.to_thread.run_sync(session.hand_over)
         if handover is not None and handover.protocol_version is not None:
-            profile.identity.spoken()  # the client has read these instructions, so tools stay listed accordingly
+            # The client has read these instructions, so tools stay listed accordingly.
+            profile.identity.current_instructions()
         try:
             await serve_stdio(profile, client=client, shutdown=_shutdown(gateway, told_to_end), handover=handover)
         finally:

@@ -347,10 +347,10 @@ def encode_pieces(message: Mapping[str, Any], *, is_ascii: bool = False) -> list
         ValueError, TypeError: It has a part that JSON lacks.
     """
     encode = encode_ascii if is_ascii else _encode
-    return [_to_bytes(text) for text in _joined(_write_pieces(cast("Json", message), encode))]
+    return [_to_bytes(text) for text in _join_pieces(_write_pieces(cast("Json", message), encode))]
 
 
-def _joined(texts: Iterator[str]) -> Iterator[str]:
+def _join_pieces(texts: Iterator[str]) -> Iterator[str]:
     """Join texts into pieces of about `_PIECE` characters; a single longer text stays whole."""
     parts: list[str] = []
     length = 0

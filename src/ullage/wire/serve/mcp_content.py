@@ -71,7 +71,7 @@ def reply_to_wire(reply: Reply, *, modern: bool = True) -> dict[str, Json]:
             result["structuredContent"] = value
         elif not content:
             # The earlier era has no place for it but the text.
-            content.append(_written(value))
+            content.append(_json_block(value))
     return result
 
 
@@ -79,7 +79,7 @@ def contents_to_wire(contents: Contents, uri: str, *, modern: bool = True) -> di
     if contents.needs is not None:
         return needs_to_wire(contents.needs, contents.meta)
     written: list[Json] = [
-        dict(one) if _is_content(one) else {"uri": uri, "mimeType": "application/json", "text": _dumped(one)}
+        dict(one) if _is_content(one) else {"uri": uri, "mimeType": "application/json", "text": _to_json(one)}
         for one in contents.contents
     ]
     return {**_result(contents.meta, modern=modern), "contents": written}
@@ -122,7 +122,7 @@ def block_to_wire(block: Block) -> dict[str, Json]:
         # Written as text, a video would fill the model's whole context window.
         resource: Json = {"uri": f"urn:ullage:block:{quote(kind, safe='')}", "mimeType": mime, "blob": data}
         return {"type": "resource", "resource": resource}
-    return dict(text_block(f"A content block of the unknown kind `{kind}`, as JSON: {_dumped(block)}"))
+    return dict(text_block(f"A content block of the unknown kind `{kind}`, as JSON: {_to_json(block)}"))
 
 
 def _is_known(block: Block) -> bool:
@@ -145,14 +145,14 @@ def _message(message: JsonObject) -> dict[str, Json]:
         return {**message, "content": block_to_wire(content)}
     if isinstance(content, str):
         return {**message, "content": dict(text_block(content))}
-    return {**message, "content": _written(content)}
+    return {**message, "content": _json_block(content)}
 
 
-def _written(value: Json) -> dict[str, Json]:
-    return dict(text_block(_dumped(value)))
+def _json_block(value: Json) -> dict[str, Json]:
+    return dict(text_block(_to_json(value)))
 
 
-def _dumped(value: Json | JsonObject | Sequence[Json]) -> str:
+def _to_json(value: Json | JsonObject | Sequence[Json]) -> str:
     return json.dumps(cast("Json", value), ensure_ascii=False)
 
 

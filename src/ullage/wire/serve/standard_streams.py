@@ -182,9 +182,9 @@ class Input:
             return
         except OSError:  # a socket that was reset has ended
             chunk = b""
-        self._took(chunk)
+        self._take_chunk(chunk)
 
-    def _took(self, chunk: bytes) -> None:
+    def _take_chunk(self, chunk: bytes) -> None:
         if self._is_stopped:
             return
         if chunk:
@@ -203,12 +203,12 @@ class Input:
                 except OSError:  # a terminal that has vanished has ended
                     chunk = b""
                 taken = threading.Event()
-                loop.call_soon_threadsafe(self._took_from_thread, chunk, taken)
+                loop.call_soon_threadsafe(self._take_chunk_from_thread, chunk, taken)
                 taken.wait()
 
-    def _took_from_thread(self, chunk: bytes, taken: threading.Event) -> None:
+    def _take_chunk_from_thread(self, chunk: bytes, taken: threading.Event) -> None:
         try:
-            self._took(chunk)
+            self._take_chunk(chunk)
         finally:
             taken.set()
 

@@ -510,9 +510,9 @@ class Pool:
             self._note_freed()
 
     def in_background(self, work: Work) -> None:
-        self._around.start(lambda: self._guarded(work))
+        self._around.start(lambda: self._run_noting_errors(work))
 
-    async def _guarded(self, work: Work) -> None:
+    async def _run_noting_errors(self, work: Work) -> None:
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - a failure here is one server's, and must not end the others' tasks

@@ -393,10 +393,10 @@ def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
     if content is None:
         return ()
     items = content if isinstance(content, list) else [content]
-    return tuple(_read_block(item) for item in (items if len(items) <= _BLOCKS else _joined(items)))
+    return tuple(_read_block(item) for item in (items if len(items) <= _BLOCKS else _join_texts(items)))
 
 
-def _joined(items: Sequence[Json]) -> list[Json]:
+def _join_texts(items: Sequence[Json]) -> list[Json]:
     """Reduce blocks too numerous to pass on singly: their texts as one block, then the others up to the limit."""
     texts = [item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
     others = [item for item in items if not (isinstance(item, dict) and isinstance(item.get("text"), str))]
