@@ -13,9 +13,12 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import Any
 
     from .start_session import StartSession
+else:
+    import _signal as signal  # built in; the module `signal` adds enumerations, which take time to build
 
 __all__ = ["main"]
 
@@ -32,28 +35,42 @@ def main() -> int:
 
         print_status_line(status.get("store"), as_json="json" in status)
         return 0
+    session: StartSession | None = None
     try:
         session = _start_session(sys.argv[1:]) if sys.argv[1:2] == ["serve"] else None
-        if session is not None and not session.answer_first():
-            return 0
-    except KeyboardInterrupt:
-        return 130
-    if session is not None:
-        session.answer_aside()
-    try:
+        if session is not None:
+            _interrupt_when_told()
+            if not session.answer_first():
+                return 0
+            session.answer_aside()
         from ullage.cli import main as run
 
         return run(session=session)
+    except KeyboardInterrupt:
+        return 130
     except Exception as error:
         if session is not None:
-            failure: dict[str, object] = {
-                "error_code": "INTERNAL_ERROR",
-                "message": f"Ullage could not be started: {type(error).__name__}",
-                "suggestion": "run `ullage doctor`; the client's log has the details",
-                "available_options": [],
-            }
-            session.refuse(failure)
+            message = f"Ullage could not be started: {type(error).__name__}"
+            session.refuse(_failure("INTERNAL_ERROR", message, "run `ullage doctor`; the client's log has the details"))
         raise
+    finally:
+        if session is not None:
+            # What a server has not taken over by now is answered here, as after a signal while Ullage was being loaded.
+            session.refuse(_failure("UNAVAILABLE", "Ullage was ended before it was loaded", "start it again"))
+
+
+def _failure(code: str, message: str, suggestion: str) -> "dict[str, object]":
+    return {"error_code": code, "message": message, "suggestion": suggestion, "available_options": []}
+
+
+def _interrupt_when_told() -> None:
+    """Let the signals that end this process raise `KeyboardInterrupt`, so that requests that were read are answered.
+
+    `ullage serve` replaces this once it is loaded.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _start_session(words: "list[str]") -> "StartSession | None":

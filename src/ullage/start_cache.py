@@ -33,6 +33,7 @@ __all__ = [
     "Situation",
     "cache_folder",
     "catalogue_token",
+    "digest_of_tools",
     "drop_entries",
     "file_stamp",
     "package_stamp",
@@ -544,6 +545,12 @@ def _write_aside(folder: str, content: bytes) -> str:
 def digest(key: bytes, value: object) -> str:
     """Return a keyed digest of a JSON value."""
     return blake2b(json.dumps(value).encode(), key=key, digest_size=20).hexdigest()
+
+
+def digest_of_tools(tools: "Sequence[Any]") -> str:
+    """Return a digest that differs for different lists of tools, as they are sent."""
+    text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
 
 
 def _authenticate(key: bytes, content: bytes) -> bytes:

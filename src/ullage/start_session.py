@@ -18,13 +18,12 @@ from .start_cache import as_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from .handover import Handover
     from .start_cache import Entry
 
-__all__ = ["StartSession", "claim_input", "claim_output", "era_asked_in"]
+__all__ = ["Handover", "StartSession", "claim_input", "claim_output", "era_asked_in"]
 
 _FIRST_WAIT = 0.1
 """Maximum seconds to wait for the first message before loading begins. Waiting takes no processor time."""
@@ -35,6 +34,8 @@ _LONGEST = 65_536
 """Maximum bytes of a line that is examined here."""
 _MOST_KEPT = 4 * 1024 * 1024
 """Maximum bytes kept for the server; beyond that the client has to wait."""
+_LAST_SECONDS = 2.0
+"""Seconds for a client to read the errors that end its requests."""
 _SWITCH = 0.0005
 """Seconds that the loading thread may run while this one has something to answer."""
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -70,6 +71,59 @@ def era_asked_in(line: bytes) -> "Literal['handshake', 'stateless'] | None":
         return None
     is_modern = _VERSION_KEY in as_table(as_table(message.get("params")).get("_meta"))
     return "stateless" if is_modern and message["method"] != "initialize" else "handshake"
+
+
+class Handover:
+    """A connection on standard input and output that is already in use, as a server takes it over.
+
+    It is no dataclass, because importing these would delay the first answer.
+    """
+
+    __slots__ = (
+        "initialize",
+        "is_ended",
+        "lines",
+        "outgoing",
+        "protocol_version",
+        "reader",
+        "rest",
+        "tools_digest",
+        "writer",
+    )
+
+    def __init__(  # noqa: PLR0913 - the whole state of a connection
+        self,
+        *,
+        reader: int,
+        writer: int,
+        lines: "Sequence[bytes]" = (),
+        rest: bytes = b"",
+        is_ended: bool = False,
+        outgoing: bytes = b"",
+        initialize: "dict[str, Any] | None" = None,
+        protocol_version: "str | None" = None,
+        tools_digest: "str | None" = None,
+    ) -> None:
+        """Args:
+        reader: the descriptor to read from. Standard input itself is empty by then.
+        writer: the descriptor to write to. Standard output itself leads to standard error by then.
+        lines: lines that were read and not answered, in order, without line ends.
+        rest: the beginning of an incomplete line.
+        is_ended: whether the input has ended.
+        outgoing: the end of the answers that the client has not read yet. It may begin within a line.
+        initialize: the parameters of the `initialize` request that was answered; None where none was.
+        protocol_version: the negotiated revision, or the one named by the first request of the stateless era.
+        tools_digest: `digest_of_tools` of the list that was sent; None where none was.
+        """
+        self.reader = reader
+        self.writer = writer
+        self.lines = lines
+        self.rest = rest
+        self.is_ended = is_ended
+        self.outgoing = outgoing
+        self.initialize = initialize
+        self.protocol_version = protocol_version
+        self.tools_digest = tools_digest
 
 
 class StartSession:
@@ -150,11 +204,7 @@ class StartSession:
             self._write()
         if self._reader in readable:
             self._read()
-        if self._wake[0] in readable:
-            # Answers already begun are written first: a server must not start in the middle of a line.
-            self._write_all()
-            return False
-        return bool(readable or writable)
+        return self._wake[0] not in readable and bool(readable or writable)
 
     def _read(self) -> None:
         try:
@@ -188,18 +238,13 @@ class StartSession:
         if select.select([], [self._writer], [], 0)[1]:
             self._write()
 
-    def _write_all(self) -> None:
-        while self._outgoing:
-            select.select([], [self._writer], [])
-            self._write()
-
     def _write(self) -> None:
         """Write as much as a pipe takes at once."""
         try:
             written = os.write(self._writer, self._outgoing[: select.PIPE_BUF])
         except BlockingIOError:
             return
-        except OSError:  # nobody reads it any more, and the end of the input will say so too
+        except OSError:  # the reading end is closed; the end of the input will follow
             self._outgoing = b""
         else:
             self._outgoing = self._outgoing[written:]
@@ -249,7 +294,7 @@ class StartSession:
         if method == "ping" and self._era is not None and params.keys() <= {"_meta"}:
             return b"{}"
         if method == "tools/list" and self._initialize is not None and _has_no_cursor(params):
-            return self._listed("tools", self._entry.tools)
+            return self._tools_answer("tools", self._entry.tools)
         return None
 
     def _modern_result(self, method: str, params: "dict[str, Any]", meta: "dict[str, Any]") -> "bytes | None":
@@ -266,14 +311,14 @@ class StartSession:
         if method == "server/discover" and params.keys() <= {"_meta"}:
             result: bytes | None = _dump(self._entry.answers["discover"])
         elif method == "tools/list" and _has_no_cursor(params):
-            result = self._listed("tools_modern", self._entry.tools_modern)
+            result = self._tools_answer("tools_modern", self._entry.tools_modern)
         else:
             return None
         if result is not None:
             self._era, self._version = "modern", version
         return result
 
-    def _listed(self, name: str, tools: bytes) -> "bytes | None":
+    def _tools_answer(self, name: str, tools: bytes) -> "bytes | None":
         """Return the list of tools, once: the next request for it is the server's."""
         if self._tools_digest is not None:
             return None
@@ -284,8 +329,6 @@ class StartSession:
 
     def hand_over(self) -> "Handover":
         """Stop answering, and return the connection with all that was not answered."""
-        from .handover import Handover
-
         self._stop()
         return Handover(
             reader=self._reader,
@@ -293,13 +336,14 @@ class StartSession:
             lines=self._lines,
             rest=self._rest,
             is_ended=self._is_ended,
+            outgoing=self._outgoing,
             initialize=self._initialize,
             protocol_version=self._version,
             tools_digest=self._tools_digest,
         )
 
     def refuse(self, error: "Mapping[str, Any]", *, is_input: bool = False) -> None:
-        """Answer every kept request with an error, where no server could be loaded.
+        """Answer every kept request with an error, where no server takes them over.
 
         Args:
             error: `error_code`, `message`, `suggestion` and `available_options`.
@@ -317,7 +361,9 @@ class StartSession:
                 continue
             if "method" in message and isinstance(message.get("id"), int | str):
                 self._outgoing += b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (json.dumps(message["id"]).encode(), body)
-        self._write_all()
+        deadline = time.monotonic() + _LAST_SECONDS
+        while self._outgoing and select.select([], [self._writer], [], max(0.0, deadline - time.monotonic()))[1]:
+            self._write()
 
     def _stop(self) -> None:
         if self._is_closed:

@@ -45,7 +45,7 @@ def print_status_line(store: str | None = None, *, as_json: bool = False) -> Non
 
 
 def _given() -> "dict[str, Any]":
-    """What the program says; empty where it says nothing."""
+    """Return the data that the program writes to standard input; empty if there is none."""
     if sys.stdin is None or sys.stdin.isatty() or not select.select([sys.stdin], [], [], 0.05)[0]:
         return {}
     try:

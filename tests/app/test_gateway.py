@@ -87,7 +87,7 @@ async def test_sixty_tools_cost_what_three_do_and_all_of_them_can_be_called(work
             return count(text, "gpt-4o").tokens
 
         assert sum(weigh(definition_text(one)) for one in tools if one.name != "count-tokens") <= 400
-        instructions = gateway.flagged(None).identity.spoken()
+        instructions = gateway.flagged(None).identity.current_instructions()
         assert instructions is not None
         assert 0 < weigh(instructions) <= 300
         assert text(await ask(gateway, "mail__echo", text="by its name")) == "by its name"

@@ -17,7 +17,7 @@ async def told_and_listed(gateway: Gateway) -> tuple[str, list[str]]:
     """In a client's order: first the introduction, then the list."""
     await gateway.settle(None)
     profile = gateway.flagged(None)
-    return profile.identity.spoken() or "", [one.name for one in (await profile.source.tools()).tools]
+    return profile.identity.current_instructions() or "", [one.name for one in (await profile.source.tools()).tools]
 
 
 @pytest.mark.requirement("S1:surface")
@@ -41,6 +41,6 @@ async def test_servers_that_come_up_after_a_client_was_told_of_them_change_nothi
     async with open_gateway(load(flags, os.environ, work), environment=os.environ) as gateway:
         await gateway.settle(None)
         profile = gateway.flagged(None)
-        assert "found with find_tool" in (profile.identity.spoken() or "")
+        assert "found with find_tool" in (profile.identity.current_instructions() or "")
         assert not (await gateway.view(30)).missing
         assert "find_tool" in [one.name for one in (await profile.source.tools()).tools]

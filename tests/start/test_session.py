@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -39,10 +38,13 @@ def ask(number: Any, method: str, params: Any = None, **more: Any) -> dict[str, 
     return message if params is None else {**message, "params": params}
 
 
+LONG = b'["' + b"x" * 1_000_000 + b'"]'
+
+
 class Client:
     """The other end of a session's two pipes."""
 
-    def __init__(self, tools: bytes = b'[{"name":"x"}]') -> None:
+    def __init__(self, tools: bytes) -> None:
         reader, self.write_end = os.pipe()
         self.read_end, writer = os.pipe()
         self.session = StartSession(Entry({"answers": ANSWERS}, tools, tools), reader, writer)
@@ -66,8 +68,8 @@ class Client:
 
 
 @pytest.fixture
-def client() -> Generator[Client]:
-    found = Client()
+def client(request: pytest.FixtureRequest) -> Generator[Client]:
+    found = Client(getattr(request, "param", b'[{"name":"x"}]'))
     yield found
     for descriptor in found.open:
         os.close(descriptor)
@@ -183,22 +185,28 @@ def test_answers_are_given_while_the_main_thread_is_busy(client: Client):
     client.session.hand_over()
 
 
-def test_a_list_that_no_pipe_holds_is_written_whole():
-    client = Client(tools=b'["' + b"x" * 1_000_000 + b'"]')
+@pytest.mark.requirement("U:shutdown")
+@pytest.mark.parametrize("client", [LONG], indirect=True)
+def test_a_client_that_does_not_read_keeps_no_server_from_taking_over(client: Client):
     client.send(ask(0, "initialize", CLIENT), ask(1, "tools/list"))
-    read = list[bytes]()
-
-    def drain() -> None:
-        while sum(map(len, read)) < 1_000_000 or not read[-1].endswith(b"\n"):
-            read.append(os.read(client.read_end, 65_536))
-
-    reader = threading.Thread(target=drain)
     client.session.answer_first()
     client.session.answer_aside()
-    reader.start()
-    client.session.hand_over()
-    reader.join(20)
-    assert len(json.loads(b"".join(read).splitlines()[1])["result"]["tools"][0]) == 1_000_000
+    handed = client.session.hand_over()
+    client.session.refuse({"message": "not sent, because a server has taken over"})
+    read = os.read(client.read_end, 1 << 20)
+    assert read
+    lines = (read + handed.outgoing).splitlines()
+    assert len(lines) == 2
+    assert len(json.loads(lines[1])["result"]["tools"][0]) == 1_000_000
+
+
+@pytest.mark.requirement("U:shutdown")
+@pytest.mark.parametrize("client", [LONG], indirect=True)
+def test_a_client_that_does_not_read_keeps_no_process_from_ending(client: Client):
+    client.send(ask(0, "initialize", CLIENT), ask(1, "tools/list"), ask(2, "tools/call", {"name": "x"}))
+    client.session.answer_first()
+    client.session.answer_aside()
+    client.session.refuse({"message": "ended"})
 
 
 def test_a_client_that_reads_nothing_any_more_ends_nothing(client: Client):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -89,6 +90,33 @@ def test_what_cannot_be_loaded_answers_the_requests_that_wait_with_an_error(work
     assert b"broken" in run.stderr
     assert error["data"].keys() == {"error_code", "message", "suggestion", "available_options"}
     assert len(run.stdout.splitlines()) == 3
+
+
+def test_lists_that_are_requested_at_the_same_time_wait_for_the_same_servers(work: Path):
+    write_toml(users_file(work.parent), '[gateway]\nmode = "direct"\n', notes=NOTES)
+    first, *others = (
+        json.loads(one)["result"] for one in talk(*HANDSHAKE, *(ask(n, "tools/list") for n in (2, 3)))[1:]
+    )
+    assert [one["name"] for one in first["tools"]][-2:] == ["notes__echo", "notes__give"]
+    assert others == [first, first]
+
+
+@pytest.mark.requirement("U:shutdown")
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_requests_that_were_read_are_answered_where_a_signal_ends_ullage_before_it_is_loaded(
+    work: Path, told: signal.Signals
+):
+    assert main(["tools"]) == 0
+    slow = work.parent / "slow" / "anyio"
+    slow.mkdir(parents=True)
+    (slow / "__init__.py").write_text("import time\ntime.sleep(60)", encoding="utf-8")
+    with served(PYTHONPATH=str(slow.parent)) as client:
+        client.send(*HANDSHAKE, ask("c", "tools/call", {"name": "x"}))
+        assert [client.line()["id"] for _ in range(2)] == [0, 1]
+        time.sleep(0.5)
+        client.process.send_signal(told)
+        assert client.line()["error"]["data"]["error_code"] == "UNAVAILABLE"
+        assert client.process.wait(10) == 130
 
 
 class Served:

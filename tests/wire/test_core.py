@@ -19,7 +19,8 @@ from mcp_types import version as sdk_versions
 from talking import ADA, ERAS, LEGACY, MODERN, PREFIX, Message, Served, linked_core, linked_sdk, read_messages
 from test_announce import Rich, rich
 
-from ullage.handover import Handover, digest_of_tools
+from ullage.start_cache import digest_of_tools
+from ullage.start_session import Handover
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Reply, Tool
 from ullage.wire import Identity, Presentation, Profile, Shutdown
@@ -487,6 +488,7 @@ async def test_a_connection_is_taken_over_where_it_was_left():
     handed = {
         "lines": [json.dumps(told("notifications/initialized")).encode(), json.dumps(asked(1, "ping")).encode()],
         "rest": line[:20],
+        "outgoing": b'{"jsonrpc":"2.0","id":0,"result":{}}\n',
         "initialize": {**HELLO, "capabilities": {"roots": {}}},
         "protocol_version": LEGACY,
     }
@@ -494,7 +496,7 @@ async def test_a_connection_is_taken_over_where_it_was_left():
         os.write(wire.writing, line[20:] + b"\n")
         wire.end_input()
         found = await wire.receive()
-    assert [one["id"] for one in found] == [1, 2]
+    assert [one["id"] for one in found] == [0, 1, 2]
     assert source.calls[0].capabilities == {"roots": {}}
 
 

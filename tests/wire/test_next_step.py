@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from ullage.wire.next_step import count_scheduled, run_scheduled
+from ullage.wire.jsonrpc import count_scheduled, run_scheduled
 
 pytestmark = pytest.mark.requirement("U:start")
 

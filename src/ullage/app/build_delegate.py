@@ -144,16 +144,15 @@ def default_policy(providers: Sequence[str]) -> Policy:
         "reasoning": [*better[1:]],
         "long-context": [*better[:-1]],
     }
+    models: dict[str, Json] = {}
+    for identity in (*small, *better):
+        provider, model = identity.split(":")
+        models[identity] = {"provider": provider, "model": model}
     policy, _ = read_policy(
-        {"aliases": aliases, "models": {one: _entry(one) for one in (*small, *better)}},
+        {"aliases": aliases, "models": models},
         {"routing": {**_ROUTING, "fallbacks": fallbacks}, "caps": _CAPS, "temperatures": _TEMPERATURES},
     )
     return policy
-
-
-def _entry(identity: str) -> Json:
-    provider, model = identity.split(":")
-    return {"provider": provider, "model": model}
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,6 @@ from ullage.gateway import (
     definition_text,
 )
 from ullage.ledger import KEEP_DAYS, Recorder, Recording, Unrecorded
-from ullage.options import DatabaseSettings, Server
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.tokens import PLAIN_RULES, CountSource, Meter
@@ -335,7 +334,8 @@ def _read(said: JsonObject) -> Decision | None:
 
 def fingerprint(settings: Settings, chosen: SettingsGateway) -> str:
     """Return a hash of all settings that decide which tools exist and whether they are shown directly."""
-    servers, databases = map(_server, settings.servers), map(_database, settings.databases)
+    servers = ((one.name, one.key, one.disabled, one.prefix, astuple(one.rules)) for one in settings.servers)
+    databases = ((one.name, one.default, one.description) for one in settings.databases)
     others = settings.delegate.is_wanted, tuple(one.name for one in settings.retrieves)
     parts = [
         *servers,
@@ -345,14 +345,6 @@ def fingerprint(settings: Settings, chosen: SettingsGateway) -> str:
         (chosen.mode, chosen.direct_below, chosen.model, chosen.window),
     ]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
-
-
-def _server(server: Server) -> tuple[object, ...]:
-    return server.name, server.key, server.disabled, server.prefix, astuple(server.rules)
-
-
-def _database(database: DatabaseSettings) -> tuple[object, ...]:
-    return database.name, database.default, database.description
 
 
 OWN = "ullage"
@@ -559,9 +551,6 @@ class Gateway:
         if client is not None:
             self.host.client = client
 
-    def _tell_roots_changed(self, caller: Caller, client: ClientDeclaration) -> None:
-        self.host.tell_roots_changed(caller.principal, caller.session, client)
-
     def profile(self, client: str | None = None) -> Profile:
         """Return the profile of a client.
 
@@ -719,7 +708,9 @@ class Gateway:
             spawn=self.spawn,
             open_calls=self.open_calls,
             when_met=self.met,
-            when_roots_changed=self._tell_roots_changed,
+            when_roots_changed=lambda caller, client: self.host.tell_roots_changed(
+                caller.principal, caller.session, client
+            ),
             tracer=self.tracer,
             environment=self.environment,
         ).serve(self.settings, client, is_preview=is_preview)

@@ -17,12 +17,12 @@ import anyio.to_thread
 
 from ullage import __version__
 from ullage.config import Loaded, Places, Stamp
-from ullage.handover import digest_of_tools
 from ullage.start_cache import (
     Entry,
     Situation,
     catalogue_token,
     digest,
+    digest_of_tools,
     load_entry,
     make_facts,
     make_folder,

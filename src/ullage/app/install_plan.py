@@ -30,7 +30,6 @@ from ullage.clients.configs import (
     Put,
     Remove,
     ServerEntry,
-    ToolRules,
     UndoFolder,
     apply_rules,
     current_surroundings,
@@ -305,13 +304,14 @@ def _admit(
     entry = apply_rules(entry, rules, program.prefixes(name), program.wholes(name))
     if entry.disabled:
         return [], "a list of servers that it may start leaves Ullage out, or one that it may not start names it"
-    hidden = [tool for tool in UNASKED_TOOLS + CALLING_TOOLS[:1] if _is_hidden(tool, entry.rules)]
+    deny, only = entry.rules.deny, entry.rules.only
+    hidden = [
+        tool
+        for tool in UNASKED_TOOLS + CALLING_TOOLS[:1]
+        if any(fnmatchcase(tool, one) for one in deny)
+        or (only is not None and not any(fnmatchcase(tool, one) for one in only))
+    ]
     return edits, f"its rules leave out Ullage's tools ({', '.join(hidden)})" if hidden else None
-
-
-def _is_hidden(tool: str, rules: ToolRules) -> bool:
-    is_denied = any(fnmatchcase(tool, one) for one in rules.deny)
-    return is_denied or (rules.only is not None and not any(fnmatchcase(tool, one) for one in rules.only))
 
 
 def _unasked_tools(present: ServerEntry | None, moved: Sequence[Moved]) -> tuple[str, ...]:

@@ -395,7 +395,7 @@ async def report_scan(plan: ScanPlan, gateway: Gateway, outcomes: Mapping[str, O
         client = config.program.name
         served = gateway.serve(client)
         listed = (await served.find.tools()).tools
-        surface = KnownServer(tools=tuple(listed), instructions=served.profile.identity.spoken() or "")
+        surface = KnownServer(tools=tuple(listed), instructions=served.profile.identity.current_instructions() or "")
         found.append(await anyio.to_thread.run_sync(report_client, plan, config, known, outcomes, surface))
     return tuple(found)
 

@@ -9,7 +9,7 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -161,7 +161,10 @@ def import_logs(
         changed.sort(key=lambda one: -one.changed)
     ends = None if seconds is None else time.monotonic() + seconds
     fresh = [one for one in changed if one.program == "codex" and f"{node}:{one.path}" not in known]
-    roots = find_roots(fresh, _roots(known.values())) if any(one.program == "codex" for one in changed) else {}
+    roots = dict[str, str]()
+    if any(one.program == "codex" for one in changed):
+        states: Iterator[State] = (json.loads(state) for _, _, state in known.values())
+        roots = find_roots(fresh, {state["id"]: state["root"] for state in states if "root" in state})
     importing = _Importing(database, CallPrices(models), principal, node, roots)
     read = 0
     for file in changed:
@@ -172,11 +175,6 @@ def import_logs(
         read += 1
     importing.write()
     return Imported(files=read, unchanged=len(known), calls=importing.calls, is_complete=read == len(changed))
-
-
-def _roots(known: Iterable[tuple[int, float, str]]) -> dict[str, str]:
-    states: Iterator[State] = (json.loads(state) for _, _, state in known)
-    return {state["id"]: state["root"] for state in states if "root" in state}
 
 
 @dataclass(slots=True)
@@ -491,7 +489,7 @@ def _unused_tools(usage: Usage, span: Span) -> list[Advice]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusedTools:
-    """The tools of a server behind Ullage that nobody called."""
+    """The tools of a server behind Ullage that were never called."""
 
     server: str
     names: tuple[str, ...]

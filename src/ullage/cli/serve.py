@@ -25,11 +25,10 @@ from ullage.app.fill_start_cache import StartAnswers
 from ullage.client_command import read_client_rules
 from ullage.config import Loaded, Places, providers_on, read_tokens
 from ullage.errors import InvalidArguments
-from ullage.handover import Handover
 from ullage.ledger import Recorder
 from ullage.options import SAMPLE
 from ullage.process_memory import collect_garbage
-from ullage.start_session import StartSession, claim_input, claim_output, era_asked_in
+from ullage.start_session import Handover, StartSession, claim_input, claim_output, era_asked_in
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_stdio
 
 from .input_files import is_watched_input
@@ -203,7 +202,8 @@ async def _stdio(
         profile = gateway.flagged(client)
         handover = first if session is None else await anyio.to_thread.run_sync(session.hand_over)
         if handover is not None and handover.protocol_version is not None:
-            profile.identity.spoken()  # the client has read these instructions, so tools stay listed accordingly
+            # The client has read these instructions, so tools stay listed accordingly.
+            profile.identity.current_instructions()
         try:
             await serve_stdio(profile, client=client, shutdown=_shutdown(gateway, told_to_end), handover=handover)
         finally:

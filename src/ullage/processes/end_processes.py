@@ -215,26 +215,21 @@ def _end_groups(registered: "Mapping[int, int]") -> None:
         time.sleep(pause)
 
 
-def _watch() -> list[str]:
-    """Collect entries from standard input until it is closed, like the shell watcher, for systems without a shell."""
-    entries: dict[str, None] = {}
-    for line in sys.stdin:
-        if not line.endswith("\n"):
-            break
-        if line[0] == "+":
-            entries[line[1:].strip()] = None
-        else:
-            entries.pop(line[1:].strip(), None)
-    return list(entries)
-
-
 def main(words: list[str]) -> None:
     if words[0] == "--watch":
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        owner, entries = words[1], _watch()
+        owner, entries = words[1], dict[str, None]()
+        # On systems without a shell. Entries come on standard input until it is closed, as to the shell watcher.
+        for line in sys.stdin:
+            if not line.endswith("\n"):
+                break
+            if line[0] == "+":
+                entries[line[1:].strip()] = None
+            else:
+                entries.pop(line[1:].strip(), None)
     else:
-        owner, entries = words[0], words[1:]
+        owner, entries = words[0], dict.fromkeys(words[1:])
     if entries:
         # Entries are `PID:START`; a `pending-N` is a process that was being started, which only its mark
         # identifies.

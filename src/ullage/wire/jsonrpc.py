@@ -67,6 +67,7 @@ __all__ = [
     "ReadLine",
     "TooDeep",
     "TooLong",
+    "count_scheduled",
     "encode_any_pieces",
     "encode_ascii",
     "encode_line",
@@ -75,11 +76,13 @@ __all__ = [
     "error_response",
     "free_unused",
     "is_decimal",
+    "is_deeper",
     "is_large",
     "keep_until_unused",
     "read_line",
     "read_long_line",
     "replace_halves",
+    "run_scheduled",
 ]
 
 LEAST = 4_000_000
@@ -245,14 +248,8 @@ def read_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON t
         value = _decode(replace_halves(text) if "\\u" in text else text)
     except RecursionError:
         raise TooDeep(_find_id(line)) from None
-    if line.count(b"[") + line.count(b"{") > DEEPEST:
-        # It is checked level by level, because brackets inside a text do not count and may be most of the line.
-        level, depth = [value], 0
-        while level and depth <= DEEPEST:
-            level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
-            depth += 1
-        if depth > DEEPEST:
-            raise TooDeep(_find_id(line))
+    if line.count(b"[") + line.count(b"{") > DEEPEST and is_deeper(value, DEEPEST):
+        raise TooDeep(_find_id(line))
     return value
 
 
@@ -350,10 +347,10 @@ def encode_pieces(message: Mapping[str, Any], *, is_ascii: bool = False) -> list
         ValueError, TypeError: It has a part that JSON lacks.
     """
     encode = encode_ascii if is_ascii else _encode
-    return [_to_bytes(text) for text in _joined(_write_pieces(cast("Json", message), encode))]
+    return [_to_bytes(text) for text in _join_pieces(_write_pieces(cast("Json", message), encode))]
 
 
-def _joined(texts: Iterator[str]) -> Iterator[str]:
+def _join_pieces(texts: Iterator[str]) -> Iterator[str]:
     """Join texts into pieces of about `_PIECE` characters; a single longer text stays whole."""
     parts: list[str] = []
     length = 0
@@ -422,10 +419,18 @@ def _to_plain(value: object) -> Json:
     return cast("Json", value)
 
 
-def _within(value: Json) -> Iterable[Json]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def is_deeper(value: Json, levels: int) -> bool:
+    """Return whether a value is nested deeper than a number of levels.
+
+    It is examined level by level, because brackets in a line may be part of a text.
+    """
+    level: list[Json] = [value]
+    for _ in range(levels):
+        within = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [inner for values in within for inner in values if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _find_id(line: bytes | bytearray) -> object:
@@ -658,3 +663,30 @@ class LineReader:
         finally:
             self._reading = None
         self._take_some()
+
+
+# -- Running a task's next step at once
+#
+# A turn of the event loop costs a system call and a pass over its queues. A call through the gateway would take four
+# turns: its request is read, its task starts, the server's answer is read, and the task goes on. The task's two steps
+# are run directly from the callbacks that read a message, which makes it two turns. The standard event loop has a queue
+# of scheduled callbacks, which is not part of its public interface. Another event loop, or one whose queue looks
+# different, runs the steps in its next turn as usual.
+
+
+def count_scheduled(loop: asyncio.AbstractEventLoop) -> int:
+    """Return the number of callbacks that are scheduled for the loop's next turn; -1 if that is not known."""
+    ready = getattr(loop, "_ready", None)
+    return len(cast("deque[Any]", ready)) if isinstance(ready, deque) else -1
+
+
+def run_scheduled(loop: asyncio.AbstractEventLoop, count_before: int) -> None:
+    """Run the one callback that was scheduled since `count_before`, if it is one and no task is running.
+
+    A step of a task cannot run within another task's; in that case the callback stays scheduled.
+    """
+    if count_before < 0:
+        return
+    ready = cast("deque[asyncio.Handle]", getattr(loop, "_ready", ()))
+    if len(ready) == count_before + 1 and asyncio.current_task(loop) is None:
+        ready.pop()._run()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]

@@ -320,12 +320,15 @@ class Find(MergedWrapper):
         return view
 
     async def _awaited(self, longest: float) -> View:
-        """Return the view after waiting for servers that are still starting; each is waited for once."""
+        """Return the view after waiting for servers that are still starting.
+
+        Requests wait for a server until one of them has waited in vain; requests at the same time wait together.
+        """
         view = await self.inner.view()
         late = {one.server for one in view.missing} - self._waited_for
         if late:
-            self._waited_for |= late
             view = await self.inner.view(longest)
+            self._waited_for |= late
         return view
 
     async def _record_definitions_soon(self) -> None:

@@ -263,13 +263,10 @@ class Front:
         await finish_requests(self._wait_idle, self._activity, shutdown)
 
     async def _wait_idle(self) -> None:
-        while not self._is_idle():
+        """Wait until only notification streams are open."""
+        activity = self._activity
+        while sum(method == "POST" for method in self._handling.values()) + activity.paused > activity.streams:
             await anyio.sleep(_POLL_SECONDS)
-
-    def _is_idle(self) -> bool:
-        """Whether only notification streams are open."""
-        posted = sum(method == "POST" for method in self._handling.values())
-        return posted + self._activity.paused <= self._activity.streams
 
     def cut_off(self) -> None:
         """Cancel every request that is still open, such as notification streams."""

@@ -251,8 +251,8 @@ def require(capabilities: JsonObject, method: str, params: JsonObject) -> None:
             missing = None if special is None or special in declared else f"{ability}.{special}"
     if missing is not None:
         raise ClientLacksAbility(
-            f"the tool asks for `{method}`, and this client has not the ability `{missing}`",
-            suggestion="use a client that has it, or call the tool so that it need not ask",
+            f"the tool asks for `{method}`, and this client does not support `{missing}`",
+            suggestion="use a client that supports it, or call the tool with arguments for which it does not ask",
         )
 
 

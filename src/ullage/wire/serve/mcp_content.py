@@ -71,14 +71,18 @@ def reply_to_wire(reply: Reply, *, modern: bool = True) -> dict[str, Json]:
             result["structuredContent"] = value
         elif not content:
             # The earlier era has no place for it but the text.
-            content.append(_written(value))
+            content.append(_json_block(value))
     return result
 
 
 def contents_to_wire(contents: Contents, uri: str, *, modern: bool = True) -> dict[str, Json]:
     if contents.needs is not None:
         return needs_to_wire(contents.needs, contents.meta)
-    return {**_result(contents.meta, modern=modern), "contents": [_content(one, uri) for one in contents.contents]}
+    written: list[Json] = [
+        dict(one) if _is_content(one) else {"uri": uri, "mimeType": "application/json", "text": _to_json(one)}
+        for one in contents.contents
+    ]
+    return {**_result(contents.meta, modern=modern), "contents": written}
 
 
 def prompt_to_wire(prompt: PromptMessages, *, modern: bool = True) -> dict[str, Json]:
@@ -118,7 +122,7 @@ def block_to_wire(block: Block) -> dict[str, Json]:
         # Written as text, a video would fill the model's whole context window.
         resource: Json = {"uri": f"urn:ullage:block:{quote(kind, safe='')}", "mimeType": mime, "blob": data}
         return {"type": "resource", "resource": resource}
-    return dict(text_block(f"A content block of the unknown kind `{kind}`, as JSON: {_dumped(block)}"))
+    return dict(text_block(f"A content block of the unknown kind `{kind}`, as JSON: {_to_json(block)}"))
 
 
 def _is_known(block: Block) -> bool:
@@ -135,26 +139,20 @@ def _is_content(content: JsonObject) -> bool:
     return held and isinstance(content.get("uri"), str)
 
 
-def _content(content: JsonObject, uri: str) -> dict[str, Json]:
-    if _is_content(content):
-        return dict(content)
-    return {"uri": uri, "mimeType": "application/json", "text": _dumped(content)}
-
-
 def _message(message: JsonObject) -> dict[str, Json]:
     content = message.get("content")
     if isinstance(content, dict):
         return {**message, "content": block_to_wire(content)}
     if isinstance(content, str):
         return {**message, "content": dict(text_block(content))}
-    return {**message, "content": _written(content)}
+    return {**message, "content": _json_block(content)}
 
 
-def _written(value: Json) -> dict[str, Json]:
-    return dict(text_block(_dumped(value)))
+def _json_block(value: Json) -> dict[str, Json]:
+    return dict(text_block(_to_json(value)))
 
 
-def _dumped(value: Json | JsonObject | Sequence[Json]) -> str:
+def _to_json(value: Json | JsonObject | Sequence[Json]) -> str:
     return json.dumps(cast("Json", value), ensure_ascii=False)
 
 
@@ -164,7 +162,9 @@ def served_capabilities(source: ToolSource) -> dict[str, Json]:
     changed = "changes" in features
     found: dict[str, Json] = {"tools": {"listChanged": changed}}
     if "resources" in features and _may(can, "resources"):
-        subscribe = changed and "subscriptions" in features and _may_subscribe(can)
+        resources = None if can is None else can.get("resources")
+        may_subscribe = not isinstance(resources, dict) or resources.get("subscribe") is True
+        subscribe = changed and "subscriptions" in features and may_subscribe
         found["resources"] = {"subscribe": subscribe, "listChanged": changed}
     if "prompts" in features and _may(can, "prompts"):
         found["prompts"] = {"listChanged": changed}
@@ -176,11 +176,6 @@ def served_capabilities(source: ToolSource) -> dict[str, Json]:
 
 def _may(can: JsonObject | None, ability: str) -> bool:
     return can is None or ability in can
-
-
-def _may_subscribe(can: JsonObject | None) -> bool:
-    resources = None if can is None else can.get("resources")
-    return not isinstance(resources, dict) or resources.get("subscribe") is True
 
 
 FRESH_MS: Mapping[str, int] = {

@@ -57,7 +57,18 @@ from .client_request import (
 )
 from .mcp_content import needs_to_wire
 
-__all__ = ["Announcer", "Holding", "Line", "Target", "Work", "answers_to", "is_ours", "marked", "settled", "unmarked"]
+__all__ = [
+    "Announcer",
+    "Holding",
+    "Line",
+    "Target",
+    "Work",
+    "answers_to",
+    "is_ours",
+    "marked",
+    "resolve_needs",
+    "unmarked",
+]
 
 
 class Line:
@@ -205,7 +216,7 @@ class Holding:
         """Start a call; return its result, or the questions for its client."""
         held = _Held(target, line)
         self._tasks.start_soon(self._run, held, work)
-        return await self._met(held)
+        return await self._wait_for_result(held)
 
     async def resume(self, state: str, target: Target, request: Request, answers: Mapping[str, Any]) -> Wire:
         """Continue the call that waits under `state`.
@@ -229,9 +240,9 @@ class Holding:
             held.answer(answers)
             if held.questions:
                 held.stirred.set()
-        return await self._met(held)
+        return await self._wait_for_result(held)
 
-    async def _met(self, held: _Held) -> Wire:
+    async def _wait_for_result(self, held: _Held) -> Wire:
         met = False
         try:
             await held.stirred.wait()
@@ -287,7 +298,7 @@ RequestT = TypeVar("RequestT", Call, Read, PromptRequest)
 ResultT = TypeVar("ResultT", Reply, Contents, PromptMessages)
 
 
-async def settled(request: RequestT, run: Callable[[RequestT], Awaitable[ResultT]], *, modern: bool) -> ResultT:
+async def resolve_needs(request: RequestT, run: Callable[[RequestT], Awaitable[ResultT]], *, modern: bool) -> ResultT:
     """Return the result of `run`, with needs only where the client can meet them itself."""
     result = await run(request)
     if result.needs is None:
@@ -500,19 +511,13 @@ class Announcer:
             self._followers[uri] += 1
 
     async def _leave(self, uri: str) -> None:
-        if not self._forget(uri):
+        self._followers[uri] -= 1
+        if self._followers[uri] > 0:
             return
+        del self._followers[uri]
         async with self._turn(uri):
             if self._source is not None and uri not in self._followers:
                 await self._source.unsubscribe(uri)
 
     def _turn(self, uri: str) -> anyio.Lock:
         return self._turns.setdefault(uri, anyio.Lock())
-
-    def _forget(self, uri: str) -> bool:
-        """Remove one follower; return whether it was the last."""
-        self._followers[uri] -= 1
-        if self._followers[uri] > 0:
-            return False
-        del self._followers[uri]
-        return True

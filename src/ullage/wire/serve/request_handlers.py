@@ -58,7 +58,7 @@ from .client_request import (
     unknown_method,
 )
 from .mcp_content import Envelope, contents_to_wire, prompt_to_wire, reply_to_wire, served_capabilities, tool_to_wire
-from .notifications import Announcer, Holding, Line, Target, Work, is_ours, settled, unmarked
+from .notifications import Announcer, Holding, Line, Target, Work, is_ours, resolve_needs, unmarked
 
 __all__ = [
     "Activity",
@@ -134,7 +134,7 @@ class Identity:
     instructions: str | Callable[[], str | None] | None = None
     """A function where they change while the server runs; it is called when a client connects."""
 
-    def spoken(self) -> str | None:
+    def current_instructions(self) -> str | None:
         return self.instructions() if callable(self.instructions) else self.instructions
 
 
@@ -364,7 +364,7 @@ class Answering:
         return {"tools": tools}
 
     async def _call_tool(self, request: Request, live: Live) -> Wire:
-        line, carried = self._begun(request)
+        line, carried = self._begin_call(request)
         name: str = request.params["name"]
 
         async def work(ask: Ask) -> Wire:
@@ -376,7 +376,7 @@ class Answering:
                 **carried,
             )
             try:
-                reply = await self._run(partial(settled, call, self._source.call, modern=line.modern))
+                reply = await self._run(partial(resolve_needs, call, self._source.call, modern=line.modern))
             except (UnknownTool, ProtocolError) as error:
                 raise refusal(error, modern=line.modern) from error
             except UllageError as error:
@@ -386,34 +386,34 @@ class Answering:
         return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, name), work)
 
     async def _list_resources(self, request: Request, _: Live) -> Wire:
-        return {"resources": list(await self._listed(request, self._source.resources))}
+        return {"resources": list(await self._run_list(request, self._source.resources))}
 
     async def _list_templates(self, request: Request, _: Live) -> Wire:
-        return {"resourceTemplates": list(await self._listed(request, self._source.templates))}
+        return {"resourceTemplates": list(await self._run_list(request, self._source.templates))}
 
     async def _read_resource(self, request: Request, live: Live) -> Wire:
-        line, carried = self._begun(request)
+        line, carried = self._begin_call(request)
         uri: str = request.params["uri"]
 
         async def work(ask: Ask) -> Wire:
             read = Read(uri=uri, ask=ask, **carried)
-            reading = self._run(partial(settled, read, self._source.read, modern=line.modern))
+            reading = self._run(partial(resolve_needs, read, self._source.read, modern=line.modern))
             contents = await or_refused(reading, modern=line.modern, uri=uri)
             return contents_to_wire(contents, uri, modern=line.modern)
 
         return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, uri), work)
 
     async def _list_prompts(self, request: Request, _: Live) -> Wire:
-        return {"prompts": list(await self._listed(request, self._source.prompts))}
+        return {"prompts": list(await self._run_list(request, self._source.prompts))}
 
     async def _get_prompt(self, request: Request, live: Live) -> Wire:
-        line, carried = self._begun(request)
+        line, carried = self._begin_call(request)
         name: str = request.params["name"]
         arguments: dict[str, str] = request.params.get("arguments") or {}
 
         async def work(ask: Ask) -> Wire:
             asked = PromptRequest(name=name, arguments=arguments, ask=ask, **carried)
-            getting = self._run(partial(settled, asked, self._source.prompt, modern=line.modern))
+            getting = self._run(partial(resolve_needs, asked, self._source.prompt, modern=line.modern))
             prompt = await or_refused(getting, modern=line.modern)
             return prompt_to_wire(prompt, modern=line.modern)
 
@@ -421,7 +421,7 @@ class Answering:
 
     async def _complete(self, request: Request, _: Live) -> Wire:
         self._require(request, "completions")
-        line, carried = self._begun(request)
+        line, carried = self._begin_call(request)
         complete = Complete(
             reference=request.params["ref"],
             argument=request.params["argument"],
@@ -461,26 +461,23 @@ class Answering:
         self._require(request, "logging")
         connection, level = request.connection, cast("str", request.params["level"])
         if id(connection) not in self._levels:
-            connection.exit_stack.callback(self._forget_level, connection)
+            connection.exit_stack.callback(self._levels.pop, id(connection))
         self._levels[id(connection)] = connection.log_level = level
         await or_refused(self._source.set_log_level(most_talkative(self._levels.values())), modern=False)
         return {}
-
-    def _forget_level(self, connection: Connection) -> None:
-        del self._levels[id(connection)]
 
     def _require(self, request: Request, ability: str) -> None:
         """Raise `RefusedRequest` for a method of an ability that every server behind is known to lack."""
         if ability not in served_capabilities(self._source):
             raise unknown_method(request.method)
 
-    async def _listed(self, request: Request, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
+    async def _run_list(self, request: Request, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
         _refuse_cursor(request)
         self.when_met(era_name(is_modern=request.is_modern), request.client)
         return await or_refused(self._run(ask), modern=True)
 
-    def _begun(self, request: Request) -> tuple[Line, _Carried]:
-        line = Line(request, self._paused)
+    def _begin_call(self, request: Request) -> tuple[Line, _Carried]:
+        line = Line(request, self._count_paused)
         return line, {
             "caller": self._who_calls(request),
             "meta": request.meta,
@@ -493,7 +490,7 @@ class Answering:
             "era": era_name(is_modern=line.modern),
         }
 
-    def _paused(self) -> None:
+    def _count_paused(self) -> None:
         self._activity.paused += 1
 
     async def _finish(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
@@ -530,7 +527,9 @@ def _refuse_cursor(request: Request) -> None:
 
 def envelope_of(profile: "Profile") -> Envelope:
     identity = profile.identity
-    return Envelope(identity.name, identity.version, identity.spoken, lambda: served_capabilities(profile.source))
+    return Envelope(
+        identity.name, identity.version, identity.current_instructions, lambda: served_capabilities(profile.source)
+    )
 
 
 class Presentation:

@@ -23,7 +23,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from ullage.tool import is_larger
 
-from ..jsonrpc import INTERNAL_ERROR
+from ..jsonrpc import INTERNAL_ERROR, is_decimal
 
 __all__ = ["RETRY_MS", "KeptMessages", "ResumableSessions"]
 
@@ -134,7 +134,7 @@ class SessionEvents(EventStore):
         open after the answer. So None is returned, which ends the stream.
         """
         session, number, stream = [*last_event_id.split(".", 2), "", ""][:3]
-        if session != self._session or not (number.isascii() and number.isdecimal()):
+        if session != self._session or not is_decimal(number):
             return None
         last, stream_id = int(number), unquote(stream)
         while True:

@@ -182,9 +182,9 @@ class Input:
             return
         except OSError:  # a socket that was reset has ended
             chunk = b""
-        self._took(chunk)
+        self._take_chunk(chunk)
 
-    def _took(self, chunk: bytes) -> None:
+    def _take_chunk(self, chunk: bytes) -> None:
         if self._is_stopped:
             return
         if chunk:
@@ -203,12 +203,12 @@ class Input:
                 except OSError:  # a terminal that has vanished has ended
                     chunk = b""
                 taken = threading.Event()
-                loop.call_soon_threadsafe(self._took_from_thread, chunk, taken)
+                loop.call_soon_threadsafe(self._take_chunk_from_thread, chunk, taken)
                 taken.wait()
 
-    def _took_from_thread(self, chunk: bytes, taken: threading.Event) -> None:
+    def _take_chunk_from_thread(self, chunk: bytes, taken: threading.Event) -> None:
         try:
-            self._took(chunk)
+            self._take_chunk(chunk)
         finally:
             taken.set()
 
@@ -252,7 +252,7 @@ def _is_message(value: Message) -> bool:
 def _find_ids(line: str) -> Iterator[int | str]:
     """Yield the ids of the requests on a line."""
     try:
-        value: Any = json.loads(line, parse_int=_read_number)
+        value: Any = json.loads(line, parse_int=lambda digits: int(digits) if len(digits) < _LONGEST_NUMBER else None)
     except (ValueError, RecursionError):
         found = _LEADING.match(line) or _TRAILING.search(line, max(0, len(line) - _END))
         if found is not None:
@@ -263,7 +263,3 @@ def _find_ids(line: str) -> Iterator[int | str]:
         identity = said.get("id")
         if "method" in said and isinstance(identity, int | str) and not isinstance(identity, bool):
             yield identity
-
-
-def _read_number(digits: str) -> int | None:
-    return int(digits) if len(digits) < _LONGEST_NUMBER else None

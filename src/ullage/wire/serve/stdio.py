@@ -24,9 +24,9 @@ import anyio.to_thread
 
 from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.gateway import shutting_down
-from ullage.handover import Handover, digest_of_tools
 from ullage.processes import user_name
-from ullage.start_session import claim_input, claim_output
+from ullage.start_cache import digest_of_tools
+from ullage.start_session import Handover, claim_input, claim_output
 from ullage.tool import Caller, Change, ClientDeclaration, JsonObject
 
 from ..jsonrpc import (
@@ -41,13 +41,14 @@ from ..jsonrpc import (
     Line,
     LineReader,
     Message,
+    count_scheduled,
     encode_line,
     encode_long_line,
     error_response,
     is_decimal,
     is_large,
+    run_scheduled,
 )
-from ..next_step import count_scheduled, run_scheduled
 from .client_request import (
     Connection,
     RefusedRequest,
@@ -397,6 +398,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
 
     def adopt(self, handover: Handover) -> None:
         """Take over a connection on which requests have been answered before the server was loaded."""
+        self.output.send(handover.outgoing)
         if handover.initialize is not None:
             self._meet(is_modern=False)
             self._accept(handover.initialize)

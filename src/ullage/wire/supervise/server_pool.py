@@ -143,7 +143,10 @@ class Connection:
     async def _until_ended(self, upstream: ServerConnection) -> SourceFailed | None:
         """Return why the connection died; None if it was stopped or idle."""
         while not self.is_gone and not self._is_idle():
-            with anyio.CancelScope(deadline=anyio.current_time() + self._idle_seconds_left()) as self._alive:
+            left = self._idle_limit() - (self._clock() - self.used_at)
+            # A connection that is overdue but busy or needed is checked again after a whole limit.
+            pause = left if left > 0 else self._idle_limit()
+            with anyio.CancelScope(deadline=anyio.current_time() + pause) as self._alive:
                 reason = await upstream.ended()
                 return SourceFailed(f"server `{self._server.name}` {reason}", suggestion=_CALL_AGAIN)
         return None
@@ -156,11 +159,6 @@ class Connection:
     def _is_idle(self) -> bool:
         too_long = self._clock() - self.used_at >= self._idle_limit()
         return too_long and self.open_calls == 0 and self._watcher.can_spare(self)
-
-    def _idle_seconds_left(self) -> float:
-        """Return the seconds until the next idle check; a full limit if it is overdue but busy or needed."""
-        left = self._idle_limit() - (self._clock() - self.used_at)
-        return left if left > 0 else self._idle_limit()
 
     def _hung(self) -> SourceFailed:
         return SourceFailed(
@@ -512,9 +510,9 @@ class Pool:
             self._note_freed()
 
     def in_background(self, work: Work) -> None:
-        self._around.start(lambda: self._guarded(work))
+        self._around.start(lambda: self._run_noting_errors(work))
 
-    async def _guarded(self, work: Work) -> None:
+    async def _run_noting_errors(self, work: Work) -> None:
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - a failure here is one server's, and must not end the others' tasks

@@ -74,9 +74,9 @@ async def open_upstream(  # noqa: PLR0913 - each is a fact of the connection
     Raises:
         SourceFailed: It cannot be started, reached or understood.
     """
-    reach = partial(_connected, server, environment, in_haste)
+    reach = partial(_open_transport, server, environment, in_haste)
     try:
-        async with _opened(
+        async with _open_peer(
             server,
             environment,
             reach,
@@ -90,7 +90,7 @@ async def open_upstream(  # noqa: PLR0913 - each is a fact of the connection
         # Some servers exit at an unknown request, and must be started again for the one that they know.
         pass
     other: Era | None = "stateless" if era == "handshake" else None
-    async with _opened(
+    async with _open_peer(
         server, environment, reach, hesitation=None if other is None else hesitation, era=other, client=client
     ) as upstream:
         yield upstream
@@ -101,7 +101,7 @@ class _DiedOfQuestion(Exception):
 
 
 @asynccontextmanager
-async def _opened(  # noqa: PLR0913 - `open_upstream` in its parts
+async def _open_peer(  # noqa: PLR0913 - `open_upstream` in its parts
     server: Server,
     environment: Mapping[str, str],
     reach: _Reach,
@@ -119,7 +119,9 @@ async def _opened(  # noqa: PLR0913 - `open_upstream` in its parts
         connection = await _in_time(server, stack.enter_async_context(reach(peer)))
         peer.channel, peer.last_words, peer.printed = connection, connection.last_words, connection.printed
         try:
-            agreement = await _agreed(server, peer, connection, hush, hesitation=hesitation, era=era, client=client)
+            agreement = await _agree_on_revision(
+                server, peer, connection, hush, hesitation=hesitation, era=era, client=client
+            )
             peer.advice = _AGAIN
             upstream = Upstream(server, peer, connection, agreement, routing)
             try:
@@ -131,7 +133,7 @@ async def _opened(  # noqa: PLR0913 - `open_upstream` in its parts
             await questions.close()
 
 
-def _connected(
+def _open_transport(
     server: Server, environment: Mapping[str, str], in_haste: Callable[[], bool], receiver: Receiver
 ) -> AbstractAsyncContextManager[Connection]:
     if server.transport == "stdio":
@@ -142,7 +144,7 @@ def _connected(
     return open_remote(server, receiver)
 
 
-async def _agreed(  # noqa: PLR0913 - `_opened` in its parts
+async def _agree_on_revision(  # noqa: PLR0913 - `_open_peer` in its parts
     server: Server,
     peer: Peer,
     connection: Connection,

@@ -281,7 +281,7 @@ class ChildEnvironment:
             is_secret = name not in _NOT_SECRET and bool(
                 SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(self.variables[name])
             )
-            if _fits(name, words, is_secret=is_secret):
+            if _is_likely_meant(name, words, is_secret=is_secret):
                 (fitting_secret if is_secret else fitting).append(name)
             elif is_secret:
                 secret.append(name)
@@ -337,7 +337,7 @@ def _words_of(server: Server) -> frozenset[str]:
     return frozenset(words) - _COMMON_WORDS
 
 
-def _fits(name: str, words: frozenset[str], *, is_secret: bool) -> bool:
+def _is_likely_meant(name: str, words: frozenset[str], *, is_secret: bool) -> bool:
     """Return whether the variable seems to be the server's: a secret by any part of its name, others by the first."""
     parts = [_SHORT_FORMS.get(part, part) for part in name.lower().split("_")]
     if not is_secret:

@@ -237,10 +237,10 @@ class Remote:
     def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         url = self._server.url or ""
         if self._server.transport == "sse":
-            return sse_client(url, httpx_client_factory=self._made)
+            return sse_client(url, httpx_client_factory=self._return_client)
         return self._streamable(url)
 
-    def _made(
+    def _return_client(
         self,
         headers: dict[str, str] | None = None,
         timeout: httpx2.Timeout | None = None,

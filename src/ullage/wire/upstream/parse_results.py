@@ -32,6 +32,8 @@ from ullage.tool import (
     text_block,
 )
 
+from ..jsonrpc import is_deeper
+
 __all__ = [
     "BLOCK",
     "INPUT_REQUIRED",
@@ -254,7 +256,7 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
         if annotations is not None and not is_larger(annotations, 100, _SENTENCES):
             kept["annotations"] = annotations
         raw = kept
-    if _is_deeper(raw, _DEEPEST):
+    if is_deeper(raw, _DEEPEST):
         note(f"lists the tool `{_short(name)}` with a definition nested {_DEEPEST} deep; it is left out")
         return None
     raw = _fitted(raw, TOOL, f"the tool `{_short(name)}`", note)
@@ -280,21 +282,6 @@ def _fitted(raw: dict[str, Json], fits: Mapping[str, Fit], what: str, note: Call
     if wrong:
         note(f"lists {what} with {', '.join(f'`{key}`' for key in wrong)} that cannot be meant; left out")
     return whole
-
-
-def _is_deeper(value: Json, limit: int) -> bool:
-    level: list[Json] = [value]
-    for _ in range(limit):
-        level = [inner for one in level for inner in _inside(one) if isinstance(inner, dict | list)]
-        if not level:
-            return False
-    return True
-
-
-def _inside(value: Json) -> Iterable[Json]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _input_schema(schema: Json) -> tuple[JsonObject | None, str | None]:
@@ -406,10 +393,10 @@ def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
     if content is None:
         return ()
     items = content if isinstance(content, list) else [content]
-    return tuple(_read_block(item) for item in (items if len(items) <= _BLOCKS else _joined(items)))
+    return tuple(_read_block(item) for item in (items if len(items) <= _BLOCKS else _join_texts(items)))
 
 
-def _joined(items: Sequence[Json]) -> list[Json]:
+def _join_texts(items: Sequence[Json]) -> list[Json]:
     """Reduce blocks too numerous to pass on singly: their texts as one block, then the others up to the limit."""
     texts = [item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
     others = [item for item in items if not (isinstance(item, dict) and isinstance(item.get("text"), str))]
@@ -422,12 +409,10 @@ def _joined(items: Sequence[Json]) -> list[Json]:
 def _read_block(item: Json) -> Block:
     if isinstance(item, dict) and isinstance(kind := item.get("type"), str):
         whole = fitted(item, RESOURCE if kind == "resource_link" else BLOCK)[0]
-        return _named_link(whole) if kind == "resource_link" else whole
+        if kind == "resource_link" and not isinstance(whole.get("name"), str):
+            return {**whole, "name": as_text(whole.get("uri")) or ""}
+        return whole
     return text_block(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False))
-
-
-def _named_link(block: dict[str, Json]) -> Block:
-    return block if isinstance(block.get("name"), str) else {**block, "name": as_text(block.get("uri")) or ""}
 
 
 def _read_needs(result: Mapping[str, Json]) -> Needs | None:

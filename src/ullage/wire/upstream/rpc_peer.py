@@ -46,8 +46,16 @@ from ullage.errors import (
 )
 from ullage.tool import Ask, Asked, Change, JsonObject, Listener, Progress, is_larger
 
-from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Endpoint, Message, error_response
-from ..next_step import count_scheduled, run_scheduled
+from ..jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Endpoint,
+    Message,
+    count_scheduled,
+    error_response,
+    run_scheduled,
+)
 
 __all__ = [
     "RELATED",

@@ -371,7 +371,10 @@ class Listening:
         pause = _FIRST_PAUSE
         while self.kinds or self._uris:
             try:
-                await self.listen({"notifications": self._filter()}, number=number, silence=math.inf)
+                wanted: Message = {f"{kind}ListChanged": True for kind in self.kinds}
+                if self._uris:
+                    wanted["resourceSubscriptions"] = list(self._uris)
+                await self.listen({"notifications": wanted}, number=number, silence=math.inf)
             except ProtocolError as error:
                 if error.number != CONNECTION_CLOSED:
                     self.note(f"does not announce changes: {error.message[:200]}")
@@ -384,10 +387,6 @@ class Listening:
             # Changes since the last request ended may have been missed, so every kind is announced.
             for kind in self.kinds:
                 self.announce(Change(kind))
-
-    def _filter(self) -> Message:
-        wanted: Message = {f"{kind}ListChanged": True for kind in self.kinds}
-        return wanted | ({"resourceSubscriptions": cast("object", list(self._uris))} if self._uris else {})
 
 
 _NOBODY = Asked()

@@ -462,27 +462,18 @@ def _command(server: Server, environment: Mapping[str, str], secrets: tuple[str,
         # A relative path, resolved against the folder that the server will run in.
         command = str((Path(server.directory or ".") / command).absolute())
     found = find_executable(command, path)
-    if found is None:
-        shown = redacted(server.command or "", secrets)
-        raise _missing_place(server, shown, Path(command)) if is_place else _missing_name(server, shown, path)
-    return found
-
-
-def _missing_place(server: Server, shown: str, place: Path) -> SourceFailed:
-    why = "is no program that may be run" if place.exists() else "does not exist"
-    return _missing(server, f"`{shown}` {why}", "mend its `command` in the settings, or make the file executable")
-
-
-def _missing_name(server: Server, shown: str, path: str) -> SourceFailed:
-    where = f"the {len([one for one in path.split(os.pathsep) if one])} folders of its PATH"
-    hint = "install it, or write its absolute path: a program with windows often has a shorter PATH"
-    return _missing(server, f"`{shown}` was not found in {where}", hint)
-
-
-def _missing(server: Server, what: str, hint: str) -> SourceFailed:
+    if found is not None:
+        return found
+    if is_place:
+        why = "is no program that may be run" if Path(command).exists() else "does not exist"
+        hint = "mend its `command` in the settings, or make the file executable"
+    else:
+        why = f"was not found in the {len([one for one in path.split(os.pathsep) if one])} folders of its PATH"
+        hint = "install it, or write its absolute path: a program with windows often has a shorter PATH"
     if " " in (server.command or "").strip():
         hint = "put arguments into `args`: `command` is the program alone"
-    return SourceFailed(f"server `{server.name}` cannot be started: {what}", suggestion=hint)
+    shown = redacted(server.command or "", secrets)
+    raise SourceFailed(f"server `{server.name}` cannot be started: `{shown}` {why}", suggestion=hint)
 
 
 def _read(line: Line, read: ReadLine) -> object:
