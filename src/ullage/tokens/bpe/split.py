@@ -207,6 +207,8 @@ class Vocabulary:
     """Whether a long text may be counted in slices; else it is counted at once."""
     light: bool = False
     """Whether it loads so fast (15 ms) that a worker process is not needed."""
+    quick: str = ""
+    """Splintr's name for the same vocabulary in a form that loads faster and counts more slowly; empty if none."""
 
 
 _ALL = (
@@ -224,7 +226,8 @@ _ALL = (
     Vocabulary(name="mistral_v3", split=TEKKEN),
     Vocabulary(name="modernbert", sliced=False, light=True),
     Vocabulary(name="gemma2"),
-    Vocabulary(name="gemma4"),
+    # The two have the same tokens and merges: Gemma 3 in SentencePiece's form, which loads in a fifth of the time.
+    Vocabulary(name="gemma4", quick="gemma3"),
 )
 _BY_NAME = {vocabulary.name: vocabulary for vocabulary in _ALL}
 VOCABULARIES: Mapping[str, Vocabulary] = {**_BY_NAME, "o200k_harmony": _BY_NAME["o200k_base"]}
