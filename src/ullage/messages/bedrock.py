@@ -23,7 +23,7 @@ _BODY_KEYS = frozenset({"toolConfig", "inferenceConfig", "additionalModelRequest
 _BLOCK_KEYS = frozenset(
     {
         *("toolUse", "toolResult", "cachePoint", "reasoningContent", "citationsContent", "guardContent"),
-        *("image", "document", "video", "audio"),
+        *("image", "document", "video", "audio", "searchResult"),
     }
 )
 _READ_KEYS = frozenset(
@@ -142,7 +142,11 @@ def _block(block: Table) -> Json:
             return {"type": "text", "text": "".join(texts)}
         case "guardContent":
             text = table_at(inner, "text").get("text")
-            return {"type": "text", "text": text} if isinstance(text, str) else dict(block)
+            if isinstance(text, str):
+                return {"type": "text", "text": text}
+            return _medium("image", table_at(inner, "image")) or dict(block)
+        case "searchResult":
+            return {"type": "search_result", **inner}
         case _:
             return dict(block)
 
@@ -176,6 +180,8 @@ def _medium(kind: str, inner: Table) -> Json:
         return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}, **about}
     if isinstance(text := source.get("text"), str):
         return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
+    if chunks := tables_at(source, "content"):
+        return {"type": kind, "source": {"type": "content", "content": [_block(chunk) for chunk in chunks]}, **about}
     address = table_at(source, "s3Location").get("uri")
     return {"type": kind, "source": {"type": "url", "url": address}, **about} if isinstance(address, str) else None
 

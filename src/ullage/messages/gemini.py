@@ -36,11 +36,13 @@ _READ_KEYS = frozenset({"model", "contents", "content", "requests", "systemInstr
 _ROLES: Mapping[str, Role] = {"model": "assistant", "function": "tool", "tool": "tool", "system": "system"}
 _KINDS: Mapping[str, Literal["image", "audio", "video"]] = {"image": "image", "audio": "audio", "video": "video"}
 _SCHEMAS = ("responseSchema", "responseJsonSchema")
+_SDK_TOP_KEYS = frozenset({"systemInstruction", "tools", "toolConfig", "cachedContent", "safetySettings", "labels"})
+"""Keys that Google's SDK takes in `config` and sends beside `generationConfig`."""
 
 
 def read(body: Mapping[str, Json]) -> Request:
     """Read a request into neutral parts; keys that are not understood go to `settings`."""
-    top = _camel(body)
+    top = _with_sdk_config(_camel(body))
     model = top.get("model")
     config = _object(top.get("generationConfig"))
     declared = tuple(_declarations(top.get("tools")))
@@ -54,6 +56,18 @@ def read(body: Mapping[str, Json]) -> Request:
         output_schema=next((config[key] for key in _SCHEMAS if config.get(key) is not None), None),
         settings={key: value for key, value in top.items() if key not in _READ_KEYS} | _instruction_role(top),
     )
+
+
+def _with_sdk_config(top: dict[str, Json]) -> dict[str, Json]:
+    """Return the body with the `config` of a call of Google's SDK in the places where the API has its keys."""
+    config = top.get("config")
+    if not isinstance(config, dict):
+        return top
+    named = _camel(config)
+    generation = {key: value for key, value in named.items() if key not in _SDK_TOP_KEYS}
+    above = {key: value for key, value in named.items() if key in _SDK_TOP_KEYS}
+    rest = {key: value for key, value in top.items() if key != "config"}
+    return {**above, "generationConfig": generation, **rest}
 
 
 def _instruction_role(top: Mapping[str, Json]) -> dict[str, Json]:

@@ -142,7 +142,13 @@ _CHAT_ROLES = frozenset({"system", "developer", "tool", "function"})
 _NOT_ANTHROPICS = _CHAT_ROLES - {"system"}
 """Roles that Anthropic's messages do not have. Since 2026 system messages are allowed among them, though they are rare.
 """
-_CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
+_CHAT_KEYS = frozenset(
+    {
+        *("tool_calls", "tool_call_id", "function_call", "refusal", "audio", "images"),
+        *("reasoning", "reasoning_content", "reasoning_details"),
+    }
+)
+"""Keys of a message that only chats have."""
 _GEMINI_PARTS = frozenset(
     {
         *("text", "functionCall", "function_call", "functionResponse", "function_response"),
@@ -165,7 +171,7 @@ def detect_format(body: Mapping[str, Json]) -> Format:
     keys = body.keys()
     if keys & _GEMINI_KEYS:
         return Format.GEMINI
-    if keys & _RESPONSES_KEYS:
+    if keys & _RESPONSES_KEYS or isinstance(body.get("prompt"), dict):
         return Format.OPENAI_RESPONSES
     if "messages" in keys:
         return _of_messages(body)
@@ -205,7 +211,7 @@ def _of_messages(body: Mapping[str, Json]) -> Format:
     if is_converse(body):
         return Format.ANTHROPIC
     roles = {text_of(message.get("role")) for message in messages}
-    if roles & _NOT_ANTHROPICS or any("tool_calls" in message for message in messages):
+    if roles & _NOT_ANTHROPICS or any(message.keys() & _CHAT_KEYS for message in messages):
         return Format.OPENAI_CHAT
     said = body.keys() & _ANTHROPIC_KEYS or any("input_schema" in tool for tool in _objects(body.get("tools")))
     kinds = {text_of(block.get("type")) for message in messages for block in _objects(message.get("content"))}
@@ -303,5 +309,7 @@ def read_request(body: Mapping[str, Any], format: Format | None = None) -> Reque
                 suggestion="name the format it is in, or none: it is told from its shape",
                 options=tuple(Format),
             )
-    body = unwrap_count_tokens(body)
+    # The body of Google's count-tokens call contains the request.
+    inner = body.get("generateContentRequest")
+    body = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else unwrap_count_tokens(body)
     return _REQUEST_READERS[detect_format(body) if format is None else format](body)

@@ -283,9 +283,8 @@ def _read_parts(message: Mapping[str, Json]) -> Iterator[Part]:
     yield from thoughts or read_reasoning_details(message.get("reasoning_details"))
     yield from read_content(message.get("content"))
     for image in items_of(message.get("images")):
-        # One of Ollama's `images`, which are base64 without a media type.
-        read_image = Media(kind="image", data=image) if isinstance(image, str) else Unknown({"images": [image]})
-        yield read_image
+        # Ollama's are base64 without a media type; OpenRouter's are parts as in `content`.
+        yield from (Media(kind="image", data=image),) if isinstance(image, str) else _read_part(image)
     refusal = message.get("refusal")
     if refusal:
         yield Text(refusal) if isinstance(refusal, str) else Unknown({"refusal": refusal})

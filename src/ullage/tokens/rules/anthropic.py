@@ -32,7 +32,7 @@ from ullage.models import Match, ModelCard
 from ullage.tool import Json
 
 from ..count import ZERO, Count, CountText, Method, Weight, total
-from .images import anthropic_image, image_size
+from .images import anthropic_image, image_size, split_files
 
 __all__ = ["Frame", "frame_of", "hosted_tokens", "weigh"]
 
@@ -168,6 +168,8 @@ _READ_PAGE = 60
 """Tokens of a PDF page that is read as text only; pages in recorded requests had little text."""
 _FETCHED = 65_000
 """The most that a search may add before the model answers."""
+_QUOTES = frozenset({"cited_text", "title", "document_title", "url"})
+"""Fields of a citation that cost no input."""
 _REMOTE = 2700
 """Tokens of the one remote MCP server recorded, with three tools; others may cost any number."""
 _NEWER = 1.35
@@ -279,13 +281,16 @@ class _Scale:
         """Weigh the fields of a document, or the tools that a search found (each is then shown in full); anything else
         as JSON."""
         about = value.get("document") if isinstance(value, dict) else None
-        if isinstance(about, dict):
+        if isinstance(about, dict) and "source" not in about:
             titles = [text for key in ("title", "context") if isinstance(text := about.get(key), str) and text]
             return _fixed_count(self.frame.document, 0.2) + total(map(self.count, titles))
+        if isinstance(value, dict) and value.keys() == {"citations"}:
+            value = _without_quotes(value["citations"])
         found = [self.tools[name] for name in _referenced_tool_names(value) if name in self.tools]
         if found:
             return total(map(self.definition, found))
-        return _scale_count(self.count(_json(value)), 1.0, Method.ESTIMATED)
+        shown, files = split_files(value)
+        return _scale_count(self.count(_json(shown)), 1.0, Method.ESTIMATED) + total(map(self.medium, files))
 
     def schema(self, schema: Json) -> Count:
         if not isinstance(schema, dict):
@@ -354,6 +359,16 @@ def _cites(holder: Message | ToolResult) -> bool:
         if isinstance(citations, dict) and citations.get("enabled"):
             return True
     return False
+
+
+def _without_quotes(citations: Json) -> Json:
+    """Return an answer's citations without the texts that are not counted as input (documentation)."""
+    if not isinstance(citations, list):
+        return citations
+    return [
+        {key: value for key, value in one.items() if key not in _QUOTES} if isinstance(one, dict) else one
+        for one in citations
+    ]
 
 
 def _referenced_tool_names(value: Json) -> Iterator[str]:

@@ -52,7 +52,7 @@ from ullage.models import Match
 from ullage.tool import Json
 
 from ..count import ZERO, Count, CountText, Method, Weight, total
-from .images import gemini_image, image_size
+from .images import gemini_image, image_size, split_files
 
 __all__ = [
     "BRACES_KEYWORDS",
@@ -615,15 +615,20 @@ class _Scale:
             case ToolResult():
                 return self._result(part)
             case Media():
-                resolution = self._config().get("mediaResolution")
-                return weigh_media(part, self.version, resolution if isinstance(resolution, str) else None, self.count)
+                return self._media(part)
             case Unknown():
-                text = dumps(part.value, ensure_ascii=False)
-                return Count.within(self.count(text).tokens, 0.5, Method.ESTIMATED)
+                value, files = split_files(part.value)
+                text = dumps(value, ensure_ascii=False)
+                return Count.within(self.count(text).tokens, 0.5, Method.ESTIMATED) + total(map(self._media, files))
+
+    def _media(self, media: Media) -> Count:
+        resolution = self._config().get("mediaResolution")
+        return weigh_media(media, self.version, resolution if isinstance(resolution, str) else None, self.count)
 
     def _result(self, result: ToolResult) -> Count:
         """Weigh a response: its JSON text, then its media as in any message."""
-        first, *rest = result.parts or (Text("{}"),)
+        has_text = bool(result.parts) and isinstance(result.parts[0], Text)
+        first, *rest = result.parts if has_text else (Text("{}"), *result.parts)
         parsed = _parse_json(first.text) if isinstance(first, Text) else {}
         response: Json = parsed if isinstance(parsed, dict) else {"result": parsed}
         written = self._texts(self.writing.response(result.name or self._name_of_call(result.call_id), response))

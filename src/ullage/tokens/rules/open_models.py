@@ -36,7 +36,7 @@ from ullage.tool import Json
 
 from ..count import ZERO, Count, CountText, Method, Weight, total
 from .gemini import QUOTE, braces, schema_braces
-from .images import image_size
+from .images import image_size, split_files
 from .openai import is_stored_id
 
 __all__ = [
@@ -833,7 +833,7 @@ class _Scale:
 
     def _content(self, message: Message) -> str:
         parts = (part for part in message.parts if isinstance(part, Text | Unknown))
-        text = self.template.joint.join(part.text if isinstance(part, Text) else dumps(part.value) for part in parts)
+        text = self.template.joint.join(map(_shown_text, parts))
         thought, _, said = text.rpartition("</think>")
         if not self.template.forgets or message.role != "assistant":
             return text
@@ -890,7 +890,12 @@ def _result_texts(message: Message) -> Iterator[str]:
     for part in message.parts:
         if isinstance(part, ToolResult):
             shown = (inner for inner in part.parts if isinstance(inner, Text | Unknown))
-            yield "".join(inner.text if isinstance(inner, Text) else dumps(inner.value) for inner in shown)
+            yield "".join(map(_shown_text, shown))
+
+
+def _shown_text(part: Text | Unknown) -> str:
+    """Return a text, or the JSON of a part of unknown kind without its files, which `_media` weighs."""
+    return part.text if isinstance(part, Text) else dumps(split_files(part.value)[0])
 
 
 def _inner(message: Message) -> Iterator[Part]:
@@ -906,7 +911,9 @@ def _widen_if_unknown(message: Message, found: Count) -> Count:
 
 
 def _media(message: Message, image: int) -> Count:
-    return total(_medium(part, image) for part in _inner(message) if isinstance(part, Media))
+    parts = list(_inner(message))
+    files = (file for part in parts if isinstance(part, Unknown) for file in split_files(part.value)[1])
+    return total(_medium(media, image) for media in (*(part for part in parts if isinstance(part, Media)), *files))
 
 
 def _medium(media: Media, image: int) -> Count:

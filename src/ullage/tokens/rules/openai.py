@@ -40,7 +40,7 @@ from ullage.models import Match
 from ullage.tool import Json
 
 from ..count import ZERO, Count, CountText, Method, Weight, total
-from .images import image_size, openai_image
+from .images import image_size, openai_image, split_files
 
 __all__ = [
     "Conversation",
@@ -421,10 +421,13 @@ class Conversation:
         tools = _brought_tools(part.value)
         if tools:
             return Count.within(self.count(render_section(tools)).tokens + _BRINGING_TOOLS, 0.2, Method.ESTIMATED)
-        if isinstance(part.value, dict) and "arguments" in part.value:
-            weight = self.count(dumps(part.value["arguments"], ensure_ascii=False)) + Count.exact(_CALLING_OUT)
+        value, files = split_files(part.value)
+        if isinstance(value, dict) and "arguments" in value:
+            shown = [value[key] for key in ("arguments", "output") if value.get(key) is not None]
+            weight = total(self.count(dumps(each, ensure_ascii=False)) for each in shown) + Count.exact(_CALLING_OUT)
         else:
-            weight = self.count(dumps(part.value, ensure_ascii=False))
+            weight = self.count(dumps(value, ensure_ascii=False))
+        weight += total(weigh_media(file, self.model) for file in files)
         return Count(tokens=weight.tokens, method=Method.ESTIMATED, low=0, high=2 * weight.high + 20)
 
     def _last_user_position(self) -> int:
@@ -602,6 +605,8 @@ fetched for the model before it answered, which is reported as input although th
 _USED = {"web_search": 8_500, "web_search_preview": 8_500, "image_generation": 1_850}
 """Tokens of these tools where the model uses them, on most recorded requests: GPT-5 and later are shown the results of
 a search, and describe an image to a model that draws."""
+_DATE = pattern(r"_20\d\d_\d\d_\d\d$")
+"""The end of a dated type, such as `web_search_2025_08_26`."""
 _FREE_SEARCH = 30
 """Band of a search by GPT-4o and GPT-4.1: the results shown by `web_search_preview` are not reported as input, and what
 is reported differs by at most this."""
@@ -710,6 +715,12 @@ class _Scale:
                 0.2,
                 Method.ESTIMATED,
             )
+        expected = settings.get("prediction")
+        if isinstance(expected, dict):
+            # A predicted answer was reported as input on one recorded request of two.
+            framing = slack(framing, 0, self.count(dumps(expected.get("content"))).high + 8)
+        if settings.get("web_search_options") is not None:
+            framing += Count(tokens=0, method=Method.ESTIMATED, low=0, high=_HOSTED["web_search"][2])
         if any(map(settings.get, ("previous_response_id", "conversation", "prompt"))):
             # At least a question and the calls whose outputs are here without them.
             parts = [part for message in self.request.messages for part in message.parts]
@@ -726,7 +737,7 @@ class _Scale:
 
     def _count_hosted_tool(self, tool: Mapping[str, Json]) -> Count:
         """Return the recorded tokens of a tool of the provider's; a search adds its results."""
-        kind = str(tool.get("type"))
+        kind = _DATE.sub("", str(tool.get("type")))
         low, tokens, high = _HOSTED.get(kind) or (0, self.count(dumps(tool)).tokens, 4000)
         if kind == "web_search_preview" and self._is_classic():
             high = tokens + _FREE_SEARCH
