@@ -1,7 +1,7 @@
 """Writes the table of what each character is to the split rules: `src/ullage/tokens/bpe/data/unicode_kinds.txt`.
 
-Its first line has the kind of each run of characters from the 129th on, its second their lengths in base 36. The kinds of
-the first 128 are in `ullage.tokens.bpe.split`.
+Its first line has the kind of each run of characters from the 129th on, its second their lengths in base 36. The kinds
+of the first 128 are in `ullage.tokens.bpe.split`.
 
 The classes are Unicode's general categories, White_Space and Script=Han, as the `regex` package has them. They must be
 of the Unicode version that tiktoken and splintr's vocabularies have, whatever Python's own is: every code point is

@@ -142,9 +142,8 @@ def _block(block: Table) -> Json:
             return {"type": "text", "text": "".join(texts)}
         case "guardContent":
             text = table_at(inner, "text").get("text")
-            if isinstance(text, str):
-                return {"type": "text", "text": text}
-            return _medium("image", table_at(inner, "image")) or dict(block)
+            image = _medium("image", table_at(inner, "image")) or dict(block)
+            return {"type": "text", "text": text} if isinstance(text, str) else image
         case "searchResult":
             return {"type": "search_result", **inner}
         case _:

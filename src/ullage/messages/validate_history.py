@@ -29,6 +29,7 @@ from ullage.tool import Json
 
 from .message_formats import plain, read_message
 from .parts import Format, Message, Thinking, ToolCall, ToolResult, text_of
+from .write.turns import name_openai_calls
 
 __all__ = [
     "Item",
@@ -61,7 +62,7 @@ def speaker_neutral(message: Message) -> str | None:
 def refused_neutral(messages: Sequence[Message]) -> Iterator[str]:
     """Check the parts in order: a tool that the provider ran itself has its result in the message with the call."""
     waiting = Counter[str]()
-    for message in (message for message in messages if speaker_neutral(message) is not None):
+    for message in (name_openai_calls(message) for message in messages if speaker_neutral(message) is not None):
         if message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts):
             yield from (f"{call} has no result before the user speaks" for call in +waiting)
             waiting.clear()
@@ -378,8 +379,12 @@ def _is_models(item: Item) -> bool:
 
 
 def _valid_openai_responses_unpaired(items: Sequence[Item]) -> Iterator[str]:
-    """Check calls against outputs. Items of tools that OpenAI runs itself have no `call_id`, and are skipped."""
+    """Check calls against outputs. Items of tools that OpenAI runs itself have no `call_id`, and are skipped.
+
+    A call may be given as a reference to a stored item, whose `call_id` is not visible here.
+    """
     waiting, searches = Counter[str](), set[str]()
+    has_references = any(_kind(item) == "item_reference" for item in items)
     for item in (item for item in items if item.get("call_id")):
         call, kind = text_of(item["call_id"]), _kind(item)
         if kind in _CALLS:
@@ -388,7 +393,7 @@ def _valid_openai_responses_unpaired(items: Sequence[Item]) -> Iterator[str]:
             searches.add(call)
         elif kind in _OUTPUTS and waiting[call]:
             waiting[call] -= 1
-        elif kind in _OUTPUTS and call not in searches:
+        elif kind in _OUTPUTS and call not in searches and not has_references:
             yield f"the output of `{call}` has no call before it"
     yield from (f"the call `{call}` has no output" for call in +waiting)
 

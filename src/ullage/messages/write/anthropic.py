@@ -23,6 +23,7 @@ from .turns import (
     is_file,
     media_type,
     merge_turns,
+    name_openai_calls,
     order_parts,
     result_parts,
 )
@@ -45,7 +46,9 @@ def write(message: Message) -> list[Block]:
 
 
 def write_all(messages: Iterable[Message]) -> list[Block]:
-    turns = (turn for message in Pairing().paired(conversation(messages)) for turn in _turns(message))
+    turns = (
+        turn for message in Pairing().paired(conversation(map(name_openai_calls, messages))) for turn in _turns(message)
+    )
     complete = ((role, _not_ending_in_thought(blocks)) for role, blocks in merge_turns(turns, _is_result))
     *before, last = merge_turns(complete, _is_result) or [("user", [])]
     return [_native(role, blocks) for role, blocks in (*before, _strip_trailing_blank(*last)) if blocks]
@@ -98,7 +101,9 @@ def _blocks(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Block]:
     part, about = parts[place], beside(parts, place, "document")
     match part:
         case Text():
-            yield from _text(part, about if isinstance(about, dict) else {})
+            block = _text(part, about if isinstance(about, dict) else {})
+            citations = beside(parts, place, "citations")
+            yield from (one | ({"citations": citations} if isinstance(citations, list) else {}) for one in block)
         case Media() if role == "user":
             yield from _medium(part, about if isinstance(about, dict) else {})
         case ToolResult():

@@ -5,7 +5,7 @@ part after it.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from ullage.tool import Json
 
@@ -18,6 +18,7 @@ from .turns import (
     is_file,
     media_type,
     merge_turns,
+    name_openai_calls,
     object_of,
     order_parts,
     result_parts,
@@ -38,7 +39,7 @@ def write(message: Message) -> list[Piece]:
 
 
 def write_all(messages: Iterable[Message]) -> list[Piece]:
-    paired = Pairing(by_name=True).paired(conversation(messages))
+    paired = Pairing(by_name=True).paired(conversation(map(name_openai_calls, messages)))
     turns = merge_turns((turn for message in paired for turn in _turns(message)), _is_result)
     return [_native(role, _sign_first_call(parts) if role == "model" else parts) for role, parts in turns]
 
@@ -71,7 +72,7 @@ def _role(part: Part, message: Message) -> str:
 
 def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:
     signature: str | None = None
-    for part in parts:
+    for part, after in zip_longest(given := tuple(parts), given[1:]):
         if isinstance(part, Thinking) and part.sealed_as not in (None, "thought_signature"):
             continue
         if isinstance(part, Thinking) and not part.text:
@@ -79,9 +80,16 @@ def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:
             signature = part.signature if role == "model" else None
             continue
         for piece in _piece(part, role):
-            yield piece if signature is None else {**piece, "thoughtSignature": signature}
+            settings = _video_settings(after) if isinstance(part, Media) else {}
+            yield {**piece, **settings, **({} if signature is None else {"thoughtSignature": signature})}
             signature = None
     yield from _riding({"text": ""}, signature)
+
+
+def _video_settings(part: Part | None) -> Piece:
+    """Return the part of a video to look at, and how often, which a reader puts after the video."""
+    value = part.value if isinstance(part, Unknown) else None
+    return value if isinstance(value, dict) and value.keys() == {"videoMetadata"} else {}
 
 
 def _riding(piece: Piece, signature: str | None) -> Iterator[Piece]:

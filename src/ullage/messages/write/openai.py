@@ -16,7 +16,19 @@ from re import compile as pattern
 from ullage.tool import Json
 
 from ..parts import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown, text_of
-from .turns import DETAILS, Pairing, address, beside, fitting, identity, is_file, media_type, result_parts, runs
+from .turns import (
+    DETAILS,
+    Pairing,
+    address,
+    beside,
+    fitting,
+    identity,
+    is_file,
+    media_type,
+    name_openai_calls,
+    result_parts,
+    runs,
+)
 
 __all__ = ["write_all_chat", "write_all_responses", "write_chat", "write_responses"]
 
@@ -32,7 +44,8 @@ def write_chat(message: Message) -> list[dict[str, Json]]:
 
 def write_all_chat(messages: Iterable[Message]) -> list[dict[str, Json]]:
     natives, unseen = list[dict[str, Json]](), list[Part]()
-    for message in _whole(Pairing().paired(messages)):
+    named = (name_openai_calls(message, keeps_custom=True) for message in messages)
+    for message in _whole(Pairing().paired(named)):
         for results, said in runs(message):
             if said:
                 natives += _write_media(unseen)
@@ -71,8 +84,11 @@ def _write_message(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[s
     role = "user" if message.role == "tool" else message.role
     said = [part for place in range(len(parts)) for part in _part(parts, place, role)]
     calls = [call for part in parts for call in _call(part)] if role == "assistant" else []
-    if said or calls:
+    spoken = next((audio for part in parts if (audio := _spoken(part))), None) if role == "assistant" else None
+    if said or calls or spoken:
         native: dict[str, Json] = {"role": role, "content": _content(said)}
+        if spoken:
+            native["audio"] = spoken
         if message.name is not None:
             native["name"] = message.name
         if calls:
@@ -113,6 +129,13 @@ def _medium(media: Media, name: Json) -> Iterator[Json]:
         yield {"type": "file", "file": {"file_id": media.url}}
 
 
+def _spoken(part: Part) -> Json:
+    """Return the reference to an answer that the API stores as audio."""
+    value = part.value if isinstance(part, Unknown) else None
+    audio = value.get("audio") if isinstance(value, dict) and value.keys() == {"audio"} else None
+    return {"id": audio["id"]} if isinstance(audio, dict) and "id" in audio else None
+
+
 def _call(part: Part) -> Iterator[Json]:
     if isinstance(part, ToolCall):
         function: dict[str, Json] = {"name": part.name, "arguments": part.arguments}
@@ -128,6 +151,8 @@ _OWN = frozenset(
         *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
     }
 )
+_OWN_OUTPUTS = frozenset({"local_shell_call", "computer_call", "custom_tool_call"})
+"""Calls of the API's own tools whose outputs are read into results."""
 _OWN_ENDINGS = ("_call", "_call_output", "_search_output")
 """Endings of the types of items that the API makes, other than those read into parts."""
 
@@ -139,11 +164,27 @@ def write_responses(message: Message) -> list[dict[str, Json]]:
 def write_all_responses(messages: Iterable[Message]) -> list[dict[str, Json]]:
     """Write a history, without reasoning that no item follows, which the API rejects."""
     items = [item for message in Pairing().paired(messages) for item in write_responses(message)]
+    kinds = {
+        call: kind for item in items if (kind := item.get("type")) in _OWN_OUTPUTS and (call := item.get("call_id"))
+    }
+    items = [_as_own_output(item, kinds.get(item.get("call_id"))) for item in items]
     kept: list[dict[str, Json]] = []
     for item in reversed(items):
         if item.get("type") != "reasoning" or (kept and _is_models(kept[-1])):
             kept.append(item)
     return kept[::-1]
+
+
+def _as_own_output(item: dict[str, Json], kind: Json) -> dict[str, Json]:
+    """Return the output of a call in the form of the call: readers make every output a plain result."""
+    if item.get("type") != "function_call_output" or not isinstance(kind, str):
+        return item
+    output = item["output"]
+    first = output[0] if isinstance(output, list) and output else None
+    if kind == "computer_call" and isinstance(first, dict):
+        kept = {key: value for key, value in first.items() if key in ("image_url", "file_id")}
+        output = {"type": "computer_screenshot", **kept}
+    return {**item, "type": f"{kind}_output", "output": output}
 
 
 def _is_models(item: dict[str, Json]) -> bool:
@@ -198,6 +239,9 @@ def _item(parts: tuple[Part, ...], place: int) -> dict[str, Json] | None:
         return {"type": "function_call", **kept, "call_id": identifier, "name": part.name, "arguments": part.arguments}
     value = part.value if isinstance(part, Unknown) else None
     kind = text_of(value.get("type")) if isinstance(value, dict) else ""
+    custom = value.get("custom") if isinstance(value, dict) and kind == "custom" else None
+    if isinstance(value, dict) and isinstance(custom, dict):
+        return {"type": "custom_tool_call", "call_id": value.get("id"), **custom}
     return value if isinstance(value, dict) and (kind in _OWN or kind.endswith(_OWN_ENDINGS)) else None
 
 

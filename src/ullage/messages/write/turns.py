@@ -32,6 +32,7 @@ __all__ = [
     "is_file",
     "media_type",
     "merge_turns",
+    "name_openai_calls",
     "object_of",
     "order_parts",
     "result_parts",
@@ -119,6 +120,48 @@ class Pairing:
             return
         yield from (one for one in self._waiting if one[1].name == result.name)
         yield from self._waiting
+
+
+_OPENAI_CALLS = {
+    "local_shell_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+    "computer_call": "action",
+}
+"""Calls of OpenAI's own tools that the client carries out, with the key of their arguments."""
+_OPENAI_OUTPUTS = frozenset({"shell_call_output", "apply_patch_call_output"})
+
+
+def name_openai_calls(message: Message, *, keeps_custom: bool = False) -> Message:
+    """Return the message with calls and outputs of OpenAI's own tools as those of plain tools, for other formats.
+
+    Args:
+        message: The message.
+        keeps_custom: Whether a chat's call of a custom tool is left unchanged.
+    """
+    return replace(message, parts=tuple(_as_plain_tool(part, keeps_custom=keeps_custom) for part in message.parts))
+
+
+def _as_plain_tool(part: Part, *, keeps_custom: bool) -> Part:
+    value = part.value if isinstance(part, Unknown) else None
+    if not isinstance(value, dict):
+        return part
+    kind, custom, call_id = value.get("type"), value.get("custom"), value.get("call_id")
+    if kind == "custom" and isinstance(custom, dict) and not keeps_custom:
+        identity, made = value.get("id"), str(custom.get("input"))
+        return ToolCall(
+            name=str(custom.get("name")), arguments=made, id=identity if isinstance(identity, str) else None
+        )
+    if not isinstance(kind, str) or not isinstance(call_id, str):
+        return part
+    if kind in _OPENAI_CALLS:
+        name, arguments = kind.removesuffix("_call"), value.get(_OPENAI_CALLS[kind])
+        return ToolCall(name=name, arguments=dumps(arguments, ensure_ascii=False), id=call_id)
+    if kind in _OPENAI_OUTPUTS:
+        output = value.get("output")
+        text = output if isinstance(output, str) else dumps(output, ensure_ascii=False)
+        return ToolResult(parts=(Text(text),), call_id=call_id)
+    return part
 
 
 DETAILS = frozenset({"low", "high", "auto", "original"})

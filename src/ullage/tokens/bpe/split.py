@@ -6,9 +6,9 @@ them with the engine.
 
 The split rules of all vocabularies distinguish letters, marks, numbers, white space and other characters. `kinds`
 writes a text as kinds, one ASCII character for each character, so that a rule becomes a small pattern of the standard
-`re` instead of a table of Unicode ranges; a kind is looked up on first use. The table (`data/unicode_kinds.txt`) has the
-tokenizers' Unicode version, so that counts do not depend on Python's. OpenAI's tokenizers treat a character that this
-version does not assign as a symbol; others may have a newer version.
+`re` instead of a table of Unicode ranges; a kind is looked up on first use. The table (`data/unicode_kinds.txt`) has
+the tokenizers' Unicode version, so that counts do not depend on Python's. OpenAI's tokenizers treat a character that
+this version does not assign as a symbol; others may have a newer version.
 
     A upper or title case       a lower case             o other letter            x mark
     B the same, not ASCII       b the same, not ASCII    h Han, U+4E00 to U+9FA5   y mark of the kana block
