@@ -8,6 +8,7 @@ of a count-tokens call (`{"input": {"converse": …}}`) is unwrapped first.
 
 from binascii import a2b_base64
 from collections.abc import Mapping
+from contextlib import suppress
 from json import dumps, loads
 from typing import cast
 
@@ -39,7 +40,10 @@ def is_converse(body: Table) -> bool:
     system: Table = {"content": body.get("system")}
     holders = [*tables_at(body, "messages"), system]
     blocks = [block for holder in holders for block in tables_at(holder, "content")]
-    return bool(blocks) and all("type" not in block for block in blocks) and any(map(_is_block, blocks))
+    if any("type" in block for block in blocks):
+        return False
+    # A block has one key that names it, with the details below.
+    return any("text" in block or any(isinstance(block.get(key), dict) for key in _BLOCK_KEYS) for block in blocks)
 
 
 def unwrap_count_tokens(body: Table) -> Table:
@@ -106,11 +110,6 @@ def _tool(tool: Table) -> Json:
     return {**kept, "input_schema": schema}
 
 
-def _is_block(block: Table) -> bool:
-    """Return whether a block has Converse's own form: one key that names it, with the details below."""
-    return "text" in block or any(isinstance(block.get(key), dict) for key in _BLOCK_KEYS)
-
-
 def _blocks(holder: Table, key: str) -> list[Json]:
     return [_block(block) for block in tables_at(holder, key) if "cachePoint" not in block]
 
@@ -130,7 +129,13 @@ def _block(block: Table) -> Json:
             return {
                 "type": "tool_result",
                 "tool_use_id": inner.get("toolUseId"),
-                "content": [_result(item) for item in tables_at(inner, "content")],
+                "content": [
+                    # A JSON value becomes its text.
+                    {"type": "text", "text": dumps(item["json"], ensure_ascii=False)}
+                    if "json" in item
+                    else _block(item)
+                    for item in tables_at(inner, "content")
+                ],
                 "is_error": inner.get("status") == "error",
             }
         case "reasoningContent":
@@ -150,13 +155,6 @@ def _block(block: Table) -> Json:
             return dict(block)
 
 
-def _result(item: Table) -> Json:
-    """Convert one item of a tool's result: a text, a medium, or a JSON value, which becomes its text."""
-    if "json" in item:
-        return {"type": "text", "text": dumps(item["json"], ensure_ascii=False)}
-    return _block(item)
-
-
 def _reasoning(inner: Table) -> Json:
     said = table_at(inner, "reasoningText")
     if isinstance(said.get("text"), str):
@@ -172,9 +170,10 @@ def _medium(kind: str, inner: Table) -> Json:
     about: dict[str, Json] = {"title": inner["name"]} if kind == "document" and "name" in inner else {}
     about |= {key: inner[key] for key in ("context", "citations") if key in inner}
     if isinstance(data := source.get("bytes"), str):
-        text = _decoded_text(data) if form in _TEXT_FORMATS else None
-        if text is not None:
-            return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
+        if form in _TEXT_FORMATS:
+            with suppress(ValueError):  # bytes that are no text stay bytes
+                text = a2b_base64(data).decode("utf-8")
+                return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
         media_type = f"{'application' if kind == 'document' else kind}/{form}"
         return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}, **about}
     if isinstance(text := source.get("text"), str):
@@ -186,10 +185,3 @@ def _medium(kind: str, inner: Table) -> Json:
 
 
 _TEXT_FORMATS = ("txt", "md", "csv", "html")
-
-
-def _decoded_text(data: str) -> str | None:
-    try:
-        return a2b_base64(data).decode("utf-8")
-    except ValueError:
-        return None

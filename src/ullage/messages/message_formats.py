@@ -65,23 +65,19 @@ def _json(value: object) -> Json:
     if kind in _SCALARS:
         return cast("Json", value)
     if kind is dict:
-        return _json_table(cast("dict[str, object]", value))
-    return _json_list(cast("list[object]", value)) if kind is list else _json_other(value)
-
-
-def _json_table(table: dict[str, object]) -> Json:
-    changed = table
-    for key, value in table.items():
-        if type(value) not in _SCALARS and (made := _json(value)) is not value:
-            changed = dict(table) if changed is table else changed
-            changed[key] = made
-    return cast("Json", changed)
-
-
-def _json_list(values: list[object]) -> Json:
-    made = [_json(value) for value in values]
-    same = all(new is old for new, old in zip(made, values, strict=True))
-    return cast("Json", values) if same else made
+        table = cast("dict[str, object]", value)
+        changed = table
+        for key, inner in table.items():
+            if type(inner) not in _SCALARS and (made := _json(inner)) is not inner:
+                changed = dict(table) if changed is table else changed
+                changed[key] = made
+        return cast("Json", changed)
+    if kind is list:
+        values = cast("list[object]", value)
+        listed = [_json(inner) for inner in values]
+        same = all(new is old for new, old in zip(listed, values, strict=True))
+        return cast("Json", values) if same else listed
+    return _json_other(value)
 
 
 def _json_other(value: object) -> Json:
@@ -104,25 +100,17 @@ def _json_object(value: Any) -> Json:  # noqa: ANN401
     """Convert an SDK's object as the SDK itself would send it."""
     if not isinstance(value, type):
         if callable(getattr(value, "model_dump", None)):
-            return _json(_dump_sdk_object(value))
+            # OpenAI's and Anthropic's clients send what was set, less their internal fields; Google's, recognised by
+            # `to_json_dict`, send all that is not None, under the wire's names.
+            if hasattr(value, "to_json_dict"):
+                return _json(value.model_dump(mode="json", by_alias=True, exclude_none=True))
+            own = getattr(value, "__api_exclude__", None)
+            return _json(value.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=own, warnings=False))
         if callable(getattr(value, "to_dict", None)):
             return _json(value.to_dict())
         if hasattr(value, "__dataclass_fields__"):
-            return _json(asdict(value, dict_factory=_without_nothing))
+            return _json(asdict(value, dict_factory=lambda own: {key: one for key, one in own if one is not None}))
     raise _unreadable(value)
-
-
-def _dump_sdk_object(model: Any) -> object:  # noqa: ANN401
-    """Return an SDK object's fields. OpenAI's and Anthropic's clients send what was set, less their internal fields;
-    Google's, recognised by `to_json_dict`, send all that is not None, under the wire's names."""
-    if hasattr(model, "to_json_dict"):
-        return model.model_dump(mode="json", by_alias=True, exclude_none=True)
-    own = getattr(model, "__api_exclude__", None)
-    return model.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=own, warnings=False)
-
-
-def _without_nothing(fields: list[tuple[str, object]]) -> dict[str, object]:
-    return {name: value for name, value in fields if value is not None}
 
 
 def _unreadable(native: object) -> UnreadableRequest:
@@ -239,11 +227,7 @@ def _shape(item: Mapping[str, Json]) -> Format | None:
         return Format.OPENAI_CHAT
     if "type" in item:
         return Format.ANTHROPIC if "stop_reason" in item else Format.OPENAI_RESPONSES
-    return _content(_objects(item.get("content")))
-
-
-def _content(blocks: Sequence[Mapping[str, Json]]) -> Format | None:
-    kinds = {text_of(block.get("type")) for block in blocks}
+    kinds = {text_of(block.get("type")) for block in _objects(item.get("content"))}
     if kinds & _RESPONSES_BLOCKS:
         return Format.OPENAI_RESPONSES
     if kinds & _CHAT_BLOCKS:

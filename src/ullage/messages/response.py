@@ -173,41 +173,27 @@ def read_answer(response: JsonObject, format: Format) -> Answer:  # noqa: A002
     Raises:
         InvalidArguments: The format is `Format.ULLAGE`, in which no provider answers.
     """
-    reader = _READERS.get(format)
-    if reader is None:
-        raise InvalidArguments(
-            "no provider answers in neutral parts",
-            suggestion="give usage and messages apart: observe(usage=…, answer=…)",
-        )
-    natives, usage = reader(response)
+    usage, natives = table_at(response, "usage"), list[dict[str, Json]]()
+    match format:
+        case Format.OPENAI_CHAT:
+            natives = [
+                dict(message)
+                for choice in tables_at(response, "choices")[:1]
+                if (message := table_at(choice, "message"))
+            ]
+        case Format.OPENAI_RESPONSES:
+            natives = [dict(item) for item in tables_at(response, "output")]
+        case Format.ANTHROPIC:
+            if content := response.get("content"):
+                natives.append({"role": "assistant", "content": content})
+        case Format.GEMINI:
+            contents = [dict(table_at(one, "content")) for one in tables_at(response, "candidates")[:1]]
+            natives, usage = [one for one in contents if one.get("parts")], table_at(response, "usageMetadata")
+        case Format.ULLAGE:
+            raise InvalidArguments(
+                "no provider answers in neutral parts",
+                suggestion="give usage and messages apart: observe(usage=…, answer=…)",
+            )
     identity = text_at(response, "id") or text_at(response, "responseId")
     model = text_at(response, "model") or text_at(response, "modelVersion")
     return Answer(tuple(natives), read_usage(usage, format), identity, model)
-
-
-def _chat(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:
-    messages = [dict(table_at(choice, "message")) for choice in tables_at(response, "choices")[:1]]
-    return [message for message in messages if message], table_at(response, "usage")
-
-
-def _responses(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:
-    return [dict(item) for item in tables_at(response, "output")], table_at(response, "usage")
-
-
-def _anthropic(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:
-    content = response.get("content")
-    answered: list[dict[str, Json]] = [{"role": "assistant", "content": content}] if content else []
-    return answered, table_at(response, "usage")
-
-
-def _gemini(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:
-    contents = [dict(table_at(one, "content")) for one in tables_at(response, "candidates")[:1]]
-    return [content for content in contents if content.get("parts")], table_at(response, "usageMetadata")
-
-
-_READERS: Mapping[Format, Callable[[JsonObject], tuple[list[dict[str, Json]], JsonObject]]] = {
-    Format.OPENAI_CHAT: _chat,
-    Format.OPENAI_RESPONSES: _responses,
-    Format.ANTHROPIC: _anthropic,
-    Format.GEMINI: _gemini,
-}

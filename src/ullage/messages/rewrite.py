@@ -58,11 +58,27 @@ def with_results(native: object, format: Format, texts: Mapping[int, str]) -> ob
         texts: By the number of the result, from 0: its new text.
     """
     if isinstance(native, Message):
-        return _with_parts(native, _numbered_parts(native.parts, texts))
+        places = count()
+        numbers = [next(places) if isinstance(part, ToolResult) else -1 for part in native.parts]
+        parts = (
+            replace(part, parts=(Text(texts[number]),)) if isinstance(part, ToolResult) and number in texts else part
+            for part, number in zip(native.parts, numbers, strict=True)
+        )
+        return _with_parts(native, parts)
     if isinstance(native, str):
         return native
     item = plain(native)
-    made = _REWRITERS[format](item, texts)
+    match format:
+        case Format.OPENAI_CHAT:
+            made = _put(item, "content", texts.get(0)) if item.get("role") in ("tool", "function") else item
+        case Format.OPENAI_RESPONSES:
+            made = _put(item, "output", texts.get(0)) if text_of(item.get("type")) in _OUTPUTS else item
+        case Format.ANTHROPIC:
+            made = _anthropic_results(item, texts)
+        case Format.GEMINI:
+            made = _gemini_results(item, texts)
+        case Format.ULLAGE:
+            made = _neutral_results(item, texts)
     return native if made is item else made
 
 
@@ -70,7 +86,10 @@ def with_texts(native: object, format: Format, change: Callable[[str], str]) -> 
     """Return the message with `change` applied to its plain texts, except results; the same object where nothing
     changes."""
     if isinstance(native, Message):
-        parts = (_rewrite_text(part, change) if isinstance(part, Text) else part for part in native.parts)
+        parts = (
+            Text(text) if isinstance(part, Text) and (text := change(part.text)) != part.text else part
+            for part in native.parts
+        )
         return _with_parts(native, parts)
     if isinstance(native, str):
         return change(native) if format in (Format.OPENAI_RESPONSES, Format.GEMINI) else native
@@ -147,26 +166,6 @@ def _with_parts(message: Message, parts: Iterable[Part]) -> Message:
     return message if same else replace(message, parts=made)
 
 
-def _numbered_parts(parts: tuple[Part, ...], texts: Mapping[int, str]) -> Iterable[Part]:
-    places = count()
-    for part in parts:
-        text = texts.get(next(places)) if isinstance(part, ToolResult) else None
-        yield replace(part, parts=(Text(text),)) if isinstance(part, ToolResult) and text is not None else part
-
-
-def _rewrite_text(part: Text, change: Callable[[str], str]) -> Text:
-    text = change(part.text)
-    return part if text == part.text else Text(text)
-
-
-def _chat_result(item: Item, texts: Mapping[int, str]) -> Item:
-    return _put(item, "content", texts.get(0)) if item.get("role") in ("tool", "function") else item
-
-
-def _responses_result(item: Item, texts: Mapping[int, str]) -> Item:
-    return _put(item, "output", texts.get(0)) if text_of(item.get("type")) in _OUTPUTS else item
-
-
 def _anthropic_results(item: Item, texts: Mapping[int, str]) -> Item:
     places = count()
 
@@ -214,15 +213,6 @@ def _neutral_results(item: Item, texts: Mapping[int, str]) -> Item:
         return part if text is None else _put(part, "parts", [{"type": "text", "text": text}])
 
     return _within(item, "parts", change)
-
-
-_REWRITERS: Mapping[Format, Callable[[Item, Mapping[int, str]], Item]] = {
-    Format.OPENAI_CHAT: _chat_result,
-    Format.OPENAI_RESPONSES: _responses_result,
-    Format.ANTHROPIC: _anthropic_results,
-    Format.GEMINI: _gemini_results,
-    Format.ULLAGE: _neutral_results,
-}
 
 
 def _retold(item: Item, format: Format, change: Callable[[str], str]) -> Item:  # noqa: A002

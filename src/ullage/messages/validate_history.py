@@ -21,6 +21,7 @@ or a conversation, are not visible here.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, pairwise
 from json import dumps
 from typing import Any, Generic, TypeVar
@@ -237,8 +238,12 @@ def refused_gemini(contents: Sequence[Item]) -> Iterator[str]:
     if any(not objects_of(content.get("parts")) for content in contents):
         yield "a content has no parts"
     turns = turns_of(contents, speaker_gemini, _parts)
+    # A turn of calls is followed by as many responses of the same names, and there are no other responses.
     for before, turn in pairwise((_NOTHING, *turns, _NOTHING)):
-        yield from _valid_gemini_unpaired(before, turn)
+        calls = Counter(_name(part, "functionCall") for part in _valid_gemini_calls(before))
+        responses = Counter(_name(part, "functionResponse") for part in turn.parts if _under(part, "functionResponse"))
+        yield from (f"a call of `{name}` has no response in the next turn" for name in (calls - responses).elements())
+        yield from (f"a response of `{name}` has no call in the turn before" for name in (responses - calls).elements())
     if turns and turns[0].speaker == "assistant" and _valid_gemini_calls(turns[0]):
         yield "the first turn is one of calls"
 
@@ -257,15 +262,6 @@ def altered_gemini(contents: Sequence[Item], original: Sequence[Item]) -> Iterat
 
 def _parts(content: Item) -> list[Item]:
     return objects_of(content.get("parts"))
-
-
-def _valid_gemini_unpaired(before: Turn, turn: Turn) -> Iterator[str]:
-    """Check that a turn of calls is followed by as many responses of the same names, and that there are no other
-    responses."""
-    calls = Counter(_name(part, "functionCall") for part in _valid_gemini_calls(before))
-    responses = Counter(_name(part, "functionResponse") for part in turn.parts if _under(part, "functionResponse"))
-    yield from (f"a call of `{name}` has no response in the next turn" for name in (calls - responses).elements())
-    yield from (f"a response of `{name}` has no call in the turn before" for name in (responses - calls).elements())
 
 
 def _valid_gemini_calls(turn: Turn) -> list[Item]:
@@ -304,16 +300,12 @@ def speaker_openai_chat(message: Item) -> str | None:
 
 def refused_openai_chat(messages: Sequence[Item]) -> Iterator[str]:
     for message in messages:
-        yield from _valid_openai_chat_empty(message)
+        content = message.get("content")
+        if content == [] or message.get("tool_calls") == []:
+            yield f"a message of the role `{message.get('role')}` has an empty list"
+        if content is None and not any(message.get(key) for key in _INSTEAD_OF_CONTENT):
+            yield f"a message of the role `{message.get('role')}` has no content"
     yield from _valid_openai_chat_unpaired(messages)
-
-
-def _valid_openai_chat_empty(message: Item) -> Iterator[str]:
-    content = message.get("content")
-    if content == [] or message.get("tool_calls") == []:
-        yield f"a message of the role `{message.get('role')}` has an empty list"
-    if content is None and not any(message.get(key) for key in _INSTEAD_OF_CONTENT):
-        yield f"a message of the role `{message.get('role')}` has no content"
 
 
 def _valid_openai_chat_unpaired(messages: Sequence[Item]) -> Iterator[str]:
@@ -351,7 +343,9 @@ def speaker_openai_responses(item: Item) -> str | None:
 
 def refused_openai_responses(items: Sequence[Item]) -> Iterator[str]:
     yield from _valid_openai_responses_unpaired(items)
-    yield from _find_unfollowed_reasoning(items)
+    for item, after in pairwise((*items, {"role": "user"})):
+        if _kind(item) == "reasoning" and not _is_models(after):
+            yield f"the reasoning `{text_of(item.get('id'))}` has not the item that followed it"
     again = Counter(text_of(item.get("id")) for item in items if item.get("id"))
     yield from (f"two items have the id `{identity}`" for identity, times in again.items() if times > 1)
     if any(item.get("content") == [] for item in items if _kind(item) == "message"):
@@ -396,12 +390,6 @@ def _valid_openai_responses_unpaired(items: Sequence[Item]) -> Iterator[str]:
         elif kind in _OUTPUTS and call not in searches and not has_references:
             yield f"the output of `{call}` has no call before it"
     yield from (f"the call `{call}` has no output" for call in +waiting)
-
-
-def _find_unfollowed_reasoning(items: Sequence[Item]) -> Iterator[str]:
-    for item, after in pairwise((*items, {"role": "user"})):
-        if _kind(item) == "reasoning" and not _is_models(after):
-            yield f"the reasoning `{text_of(item.get('id'))}` has not the item that followed it"
 
 
 def _led_to(items: Sequence[Item]) -> dict[str, str | None]:
@@ -471,17 +459,9 @@ def _item(native: object) -> Mapping[str, Json]:
     )
 
 
-def _neutral(native: object) -> Message:
-    return read_message(native, Format.ULLAGE)
-
-
-def _nothing_sealed(_items: Sequence[Any], _original: Sequence[Any]) -> Iterator[str]:
-    return iter(())
-
-
 _RULES: Mapping[Format, "_Rules[Any]"] = {
     Format.OPENAI_CHAT: _Rules(
-        read=_item, refused=refused_openai_chat, speaker=speaker_openai_chat, altered=_nothing_sealed
+        read=_item, refused=refused_openai_chat, speaker=speaker_openai_chat, altered=lambda _items, _original: iter(())
     ),
     Format.OPENAI_RESPONSES: _Rules(
         read=_item,
@@ -493,5 +473,10 @@ _RULES: Mapping[Format, "_Rules[Any]"] = {
         read=_item, refused=refused_anthropic, speaker=speaker_anthropic, altered=altered_anthropic
     ),
     Format.GEMINI: _Rules(read=_item, refused=refused_gemini, speaker=speaker_gemini, altered=altered_gemini),
-    Format.ULLAGE: _Rules(read=_neutral, refused=refused_neutral, speaker=speaker_neutral, altered=altered_neutral),
+    Format.ULLAGE: _Rules(
+        read=partial(read_message, format=Format.ULLAGE),
+        refused=refused_neutral,
+        speaker=speaker_neutral,
+        altered=altered_neutral,
+    ),
 }

@@ -49,9 +49,17 @@ def write_all(messages: Iterable[Message]) -> list[Block]:
     turns = (
         turn for message in Pairing().paired(conversation(map(name_openai_calls, messages))) for turn in _turns(message)
     )
-    complete = ((role, _not_ending_in_thought(blocks)) for role, blocks in merge_turns(turns, _is_result))
-    *before, last = merge_turns(complete, _is_result) or [("user", [])]
-    return [_native(role, blocks) for role, blocks in (*before, _strip_trailing_blank(*last)) if blocks]
+    complete = list[Turn]()
+    for role, blocks in merge_turns(turns, _is_result):
+        # A turn must not end in thinking.
+        ends = [place for place, block in enumerate(blocks, 1) if block.get("type") not in _THINKING]
+        complete.append((role, blocks[: ends[-1] if ends else 0]))
+    merged = merge_turns(complete, _is_result)
+    if merged and merged[-1][0] == "assistant" and merged[-1][1][-1].get("type") == "text":
+        # The model continues this turn, which must not end in white space.
+        *before, last = merged[-1][1]
+        merged[-1] = ("assistant", [*before, {**last, "text": text_of(last["text"]).rstrip()}])
+    return [_native(role, blocks) for role, blocks in merged if blocks]
 
 
 def _native(role: str, blocks: list[Block]) -> Block:
@@ -65,19 +73,6 @@ def _is_result(block: Block) -> bool:
     return block.get("type") == "tool_result"
 
 
-def _not_ending_in_thought(blocks: list[Block]) -> list[Block]:
-    last = next((place for place in reversed(range(len(blocks))) if blocks[place].get("type") not in _THINKING), -1)
-    return blocks[: last + 1]
-
-
-def _strip_trailing_blank(role: str, blocks: list[Block]) -> Turn:
-    """Return the last turn. Where it is the assistant's, the model continues it, and it must not end in white space."""
-    *before, last = blocks or [{}]
-    if role != "assistant" or last.get("type") != "text":
-        return role, blocks
-    return role, [*before, {**last, "text": text_of(last["text"]).rstrip()}]
-
-
 def _turns(message: Message) -> Iterator[Turn]:
     for role, parts in groupby(order_parts(message), lambda part: _role(part, message)):
         run = tuple(parts)
@@ -86,46 +81,38 @@ def _turns(message: Message) -> Iterator[Turn]:
 
 def _role(part: Part, message: Message) -> str:
     if message.role == "assistant":
-        return (
-            "user"
-            if isinstance(part, ToolResult)
-            and not (
-                text_of(part.call_id).startswith((_SERVER, _REMOTE)) and text_of(part.name).endswith("_tool_result")
-            )
-            else "assistant"
-        )
+        if not isinstance(part, ToolResult):
+            return "assistant"
+        ran_on_server = text_of(part.call_id).startswith((_SERVER, _REMOTE))
+        return "assistant" if ran_on_server and text_of(part.name).endswith("_tool_result") else "user"
     return "system" if message.role in ("system", "developer") else "user"
 
 
 def _blocks(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Block]:
     part, about = parts[place], beside(parts, place, "document")
     match part:
+        case Text() if isinstance(about, dict) and "media_type" in about:
+            source: Json = {"type": "text", "media_type": about["media_type"], "data": part.text}
+            yield {"type": "document", "source": source, **{key: about[key] for key in about if key != "media_type"}}
         case Text():
-            block = _text(part, about if isinstance(about, dict) else {})
             citations = beside(parts, place, "citations")
-            yield from (one | ({"citations": citations} if isinstance(citations, list) else {}) for one in block)
+            cited: Block = {"citations": citations} if isinstance(citations, list) else {}
+            if part.text.strip():
+                yield {"type": "text", "text": part.text, **cited}
         case Media() if role == "user":
             yield from _medium(part, about if isinstance(about, dict) else {})
         case ToolResult():
             yield _server_result(part) if role == "assistant" else _result(part)
-        case Thinking() if role == "assistant":
-            yield from _thinking(part)
+        case Thinking(sealed_as="redacted") if role == "assistant":
+            yield {"type": "redacted_thinking", "data": part.signature}
+        case Thinking(signature=str(), sealed_as=None | "signature") if role == "assistant":
+            yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
         case ToolCall() if role == "assistant":
             yield _call(part, beside(parts, place, "server_name"))
         case Unknown() if isinstance(part.value, dict) and _is_own(part):
             yield part.value
         case _:
             pass
-
-
-def _text(part: Text, about: Mapping[str, Json]) -> Iterator[Block]:
-    """Write a text, or a text document with its other fields."""
-    if "media_type" in about:
-        source: Json = {"type": "text", "media_type": about["media_type"], "data": part.text}
-        rest = {key: value for key, value in about.items() if key != "media_type"}
-        yield {"type": "document", "source": source, **rest}
-    elif part.text.strip():
-        yield {"type": "text", "text": part.text}
 
 
 def _medium(media: Media, about: Mapping[str, Json]) -> Iterator[Block]:
@@ -142,13 +129,6 @@ def _source(media: Media) -> Json:
     if is_file(media):
         return {"type": "file", "file_id": media.url}
     return {"type": "url", "url": media.url} if text_of(media.url).startswith("http") else None
-
-
-def _thinking(thinking: Thinking) -> Iterator[Block]:
-    if thinking.sealed_as == "redacted":
-        yield {"type": "redacted_thinking", "data": thinking.signature}
-    elif thinking.signature is not None and thinking.sealed_as in (None, "signature"):
-        yield {"type": "thinking", "thinking": thinking.text, "signature": thinking.signature}
 
 
 def _call(call: ToolCall, server: Json) -> Block:

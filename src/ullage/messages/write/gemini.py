@@ -40,34 +40,25 @@ def write(message: Message) -> list[Piece]:
 
 def write_all(messages: Iterable[Message]) -> list[Piece]:
     paired = Pairing(by_name=True).paired(conversation(map(name_openai_calls, messages)))
-    turns = merge_turns((turn for message in paired for turn in _turns(message)), _is_result)
-    return [_native(role, _sign_first_call(parts) if role == "model" else parts) for role, parts in turns]
+    turns = merge_turns(
+        (turn for message in paired for turn in _turns(message)), lambda part: "functionResponse" in part
+    )
+    for role, parts in turns:
+        first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
+        if role == "model" and first is not None and "thoughtSignature" not in parts[first]:
+            parts[first] = {**parts[first], "thoughtSignature": UNSIGNED}
+    return [_native(role, parts) for role, parts in turns]
 
 
 def _native(role: str, parts: list[Piece]) -> Piece:
     return {"role": role, "parts": list[Json](parts)}
 
 
-def _is_result(part: Piece) -> bool:
-    return "functionResponse" in part
-
-
-def _sign_first_call(parts: list[Piece]) -> list[Piece]:
-    first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
-    if first is None or "thoughtSignature" in parts[first]:
-        return parts
-    return [*parts[:first], {**parts[first], "thoughtSignature": UNSIGNED}, *parts[first + 1 :]]
-
-
 def _turns(message: Message) -> Iterator[Turn]:
-    for role, parts in groupby(order_parts(message), lambda part: _role(part, message)):
-        yield role, list(_pieces(parts, role))
-
-
-def _role(part: Part, message: Message) -> str:
-    if message.role == "assistant":
-        return "user" if isinstance(part, ToolResult) else "model"
-    return "system" if message.role in ("system", "developer") else "user"
+    role = {"assistant": "model", "system": "system", "developer": "system"}.get(message.role, "user")
+    for by_other, parts in groupby(order_parts(message), lambda part: role == "model" and isinstance(part, ToolResult)):
+        speaker = "user" if by_other else role
+        yield speaker, list(_pieces(parts, speaker))
 
 
 def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:

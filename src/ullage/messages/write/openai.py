@@ -45,24 +45,18 @@ def write_chat(message: Message) -> list[dict[str, Json]]:
 def write_all_chat(messages: Iterable[Message]) -> list[dict[str, Json]]:
     natives, unseen = list[dict[str, Json]](), list[Part]()
     named = (name_openai_calls(message, keeps_custom=True) for message in messages)
-    for message in _whole(Pairing().paired(named)):
-        for results, said in runs(message):
+    for is_answer, run in groupby(Pairing().paired(named), lambda message: message.role == "assistant"):
+        pieces = list(run)
+        if is_answer:
+            # The pieces of an answer are one message, because nothing may come between a call and its result.
+            pieces = [replace(pieces[0], parts=tuple(part for piece in pieces for part in piece.parts))]
+        for message, (results, said) in ((piece, one) for piece in pieces for one in runs(piece)):
             if said:
                 natives += _write_media(unseen)
                 unseen.clear()
             natives += (*_results(results), *_write_message(message, said))
             unseen += (part for result in results for part in result.parts if isinstance(part, Media))
     return [*natives, *_write_media(unseen)]
-
-
-def _whole(messages: Iterable[Message]) -> Iterator[Message]:
-    """Join the pieces of an answer into one message, because nothing may come between a call and its result."""
-    for is_answer, run in groupby(messages, lambda message: message.role == "assistant"):
-        pieces = list(run)
-        if is_answer:
-            yield replace(pieces[0], parts=tuple(part for piece in pieces for part in piece.parts))
-        else:
-            yield from pieces
 
 
 def _results(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
@@ -82,7 +76,12 @@ def _write_media(media: list[Part]) -> Iterator[dict[str, Json]]:
 
 def _write_message(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
     role = "user" if message.role == "tool" else message.role
-    said = [part for place in range(len(parts)) for part in _part(parts, place, role)]
+    said = list[Json]()
+    for place, part in enumerate(parts):
+        if isinstance(part, Text):
+            said.append(_text(part))
+        elif isinstance(part, Media) and role == "user":
+            said += _medium(part, beside(parts, place, "filename"))
     calls = [call for part in parts for call in _call(part)] if role == "assistant" else []
     spoken = next((audio for part in parts if (audio := _spoken(part))), None) if role == "assistant" else None
     if said or calls or spoken:
@@ -102,14 +101,6 @@ def _content(parts: list[Json]) -> Json:
     if isinstance(only, dict) and only.get("type") == "text":
         return only["text"]
     return parts or None
-
-
-def _part(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Json]:
-    part = parts[place]
-    if isinstance(part, Text):
-        yield _text(part)
-    elif isinstance(part, Media) and role == "user":
-        yield from _medium(part, beside(parts, place, "filename"))
 
 
 def _text(part: Text) -> Json:
@@ -164,20 +155,21 @@ def write_responses(message: Message) -> list[dict[str, Json]]:
 def write_all_responses(messages: Iterable[Message]) -> list[dict[str, Json]]:
     """Write a history, without reasoning that no item follows, which the API rejects."""
     items = [item for message in Pairing().paired(messages) for item in write_responses(message)]
-    kinds = {
-        call: kind for item in items if (kind := item.get("type")) in _OWN_OUTPUTS and (call := item.get("call_id"))
-    }
-    items = [_as_own_output(item, kinds.get(item.get("call_id"))) for item in items]
+    kinds = {text_of(item.get("call_id")): text_of(item["type"]) for item in items if item.get("type") in _OWN_OUTPUTS}
+    items = [_as_own_output(item, kinds.get(text_of(item.get("call_id")))) for item in items]
     kept: list[dict[str, Json]] = []
     for item in reversed(items):
-        if item.get("type") != "reasoning" or (kept and _is_models(kept[-1])):
+        after = kept[-1] if kept else {"role": "user"}
+        from_others = text_of(after.get("type")).endswith(("_output", "_response"))
+        by_model = after.get("role") == "assistant" or ("role" not in after and not from_others)
+        if item.get("type") != "reasoning" or by_model:
             kept.append(item)
     return kept[::-1]
 
 
-def _as_own_output(item: dict[str, Json], kind: Json) -> dict[str, Json]:
+def _as_own_output(item: dict[str, Json], kind: str | None) -> dict[str, Json]:
     """Return the output of a call in the form of the call: readers make every output a plain result."""
-    if item.get("type") != "function_call_output" or not isinstance(kind, str):
+    if item.get("type") != "function_call_output" or kind is None:
         return item
     output = item["output"]
     first = output[0] if isinstance(output, list) and output else None
@@ -185,11 +177,6 @@ def _as_own_output(item: dict[str, Json], kind: Json) -> dict[str, Json]:
         kept = {key: value for key, value in first.items() if key in ("image_url", "file_id")}
         output = {"type": "computer_screenshot", **kept}
     return {**item, "type": f"{kind}_output", "output": output}
-
-
-def _is_models(item: dict[str, Json]) -> bool:
-    others = text_of(item.get("type")).endswith(("_output", "_response"))
-    return item.get("role") == "assistant" or ("role" not in item and not others)
 
 
 def _outputs(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
@@ -201,22 +188,20 @@ def _outputs(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
 
 
 def _items(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
+    """Yield the items of the parts: content between two items of other kinds is one message."""
     role = "user" if message.role == "tool" else message.role
     said: list[Json] = []
-    for place in range(len(parts)):
-        item = _item(parts, place) if role == "assistant" else None
-        if item is None:
+    for place in range(len(parts) + 1):
+        is_end = place == len(parts)
+        item = _item(parts, place) if role == "assistant" and not is_end else None
+        if item is None and not is_end:
             said += _responses_part(parts, place, role)
             continue
-        yield from _responses_spoken(role, said)
-        said = []
-        yield item
-    yield from _responses_spoken(role, said)
-
-
-def _responses_spoken(role: str, said: list[Json]) -> Iterator[dict[str, Json]]:
-    if said:
-        yield {"type": "message", "role": role, "content": _responses_content(said)}
+        if said:
+            yield {"type": "message", "role": role, "content": _responses_content(said)}
+            said = []
+        if item is not None:
+            yield item
 
 
 def _responses_content(parts: list[Json]) -> Json:

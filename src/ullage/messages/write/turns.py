@@ -97,21 +97,16 @@ class Pairing:
     def _part(self, part: Part) -> Part:
         if isinstance(part, ToolCall):
             stays = self.by_name or (part.id and part.id not in self._used)
-            known = part if stays else replace(part, id=self._fresh())
+            names = (f"call_{number}" for number in self._numbers)
+            known = part if stays else replace(part, id=next(name for name in names if name not in self._used))
             self._used.add(known.id or "")
             self._waiting.append((part.id, known))
             return known
-        return self._pair_result(part) if isinstance(part, ToolResult) else part
-
-    def _fresh(self) -> str:
-        return next(name for name in (f"call_{number}" for number in self._numbers) if name not in self._used)
-
-    def _pair_result(self, result: ToolResult) -> ToolResult:
-        found = next(self._candidates(result), None)
-        if found is None:
-            return result
+        found = next(self._candidates(part), None) if isinstance(part, ToolResult) else None
+        if not isinstance(part, ToolResult) or found is None:
+            return part
         self._waiting.remove(found)
-        return replace(result, name=found[1].name) if self.by_name else replace(result, call_id=found[1].id)
+        return replace(part, name=found[1].name) if self.by_name else replace(part, call_id=found[1].id)
 
     def _candidates(self, result: ToolResult) -> Iterator[tuple[str | None, ToolCall]]:
         """Yield the calls that a result may answer: by its id, else the call of its name, else the oldest open call."""
