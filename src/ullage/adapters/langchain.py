@@ -157,7 +157,12 @@ class _Conversion:
             parts = (ToolResult(parts=parts, call_id=said.tool_call_id, name=said.name, is_error=failed),)
         mirrored = Mirrored(role=role, parts=parts, origin=message, whole=parts)
         pinned = frozenset({0} if role == "system" else ())
-        return Shown(natives=(mirrored,), usage=_usage(said), pinned=pinned)
+        usage, reported = None, getattr(said, "usage_metadata", None)
+        if reported:
+            output = reported["output_tokens"]
+            reasoning = min(reported.get("output_token_details", {}).get("reasoning", 0), output)
+            usage = Usage(input=reported["input_tokens"], output=output, reasoning=reasoning)
+        return Shown(natives=(mirrored,), usage=usage, pinned=pinned)
 
     def write(self, natives: Sequence[object]) -> object:
         if (same := find_unchanged_origin(natives)) is not None:
@@ -192,16 +197,6 @@ def _part(block: Mapping[str, Any]) -> Part:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _usage(message: Any) -> Usage | None:  # noqa: ANN401
-    said = getattr(message, "usage_metadata", None)
-    if not said:
-        return None
-    reasoning = said.get("output_token_details", {}).get("reasoning", 0)
-    return Usage(
-        input=said["input_tokens"], output=said["output_tokens"], reasoning=min(reasoning, said["output_tokens"])
-    )
 
 
 def _text(message: Message) -> str:

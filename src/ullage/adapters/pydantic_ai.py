@@ -183,20 +183,17 @@ def _content(content: Any) -> Part:  # noqa: ANN401
     if kind in ("text-content", "structured-content"):
         return Text(content.content)
     media_type = str(getattr(content, "media_type", None) or "")
-    shape = _shape(media_type)
+    shape: Literal["image", "audio", "video", "document"] = "document"
+    match media_type.partition("/")[0]:
+        case "image" | "audio" | "video" as known:
+            shape = known
+        case _:
+            pass
     if kind == "binary":
         return Media(kind=shape, media_type=media_type, data=content.base64)
     if kind.endswith("-url"):
         return Media(kind=shape, media_type=media_type, url=content.url)
     return Unknown({"kind": kind, "content": _text_of_value(content)})
-
-
-def _shape(media_type: str) -> Literal["image", "audio", "video", "document"]:
-    match media_type.partition("/")[0]:
-        case "image" | "audio" | "video" as shape:
-            return shape
-        case _:
-            return "document"
 
 
 def _text_of_value(value: object) -> str:

@@ -504,28 +504,25 @@ class Offered:
                 raise
             return self._last
         revisions = tuple(listing.revision for listing in listings)
-        if revisions != self._last.revisions:
-            self._last = _offering(self.sources, listings, revisions)
+        if revisions == self._last.revisions:
+            return self._last
+        pairs = zip(self.sources, listings, strict=True)
+        offered = [(source, tool) for source, listing in pairs for tool in listing.tools]
+        names = acceptable_names(tool.name for _, tool in offered)
+        behind = dict(zip(names, offered, strict=True))
+        # Texts that the model reads (a masked result, another tool's description) contain the sources' own names.
+        for source, tool in offered:
+            for name in (tool.name, *tool.aliases):
+                behind.setdefault(name, (source, tool))
+        definitions = tuple(
+            ToolDefinition(name=name, description=tool.description, schema=dict(tool.input_schema))
+            for name, (_, tool) in zip(names, offered, strict=True)
+        )
+        natives = tuple[JsonObject, ...](
+            {"name": one.name, "description": one.description, "schema": dict(one.schema)} for one in definitions
+        )
+        self._last = Offering(definitions=definitions, natives=natives, behind=behind, revisions=revisions)
         return self._last
-
-
-def _offering(sources: Sequence[ToolSource], listings: Sequence[Listing], revisions: tuple[str, ...]) -> Offering:
-    pairs = zip(sources, listings, strict=True)
-    offered = [(source, tool) for source, listing in pairs for tool in listing.tools]
-    names = acceptable_names(tool.name for _, tool in offered)
-    behind = dict(zip(names, offered, strict=True))
-    # Texts that the model reads (a masked result, another tool's description) contain the sources' own names.
-    for source, tool in offered:
-        for name in (tool.name, *tool.aliases):
-            behind.setdefault(name, (source, tool))
-    definitions = tuple(
-        ToolDefinition(name=name, description=tool.description, schema=dict(tool.input_schema))
-        for name, (_, tool) in zip(names, offered, strict=True)
-    )
-    natives = tuple[JsonObject, ...](
-        {"name": one.name, "description": one.description, "schema": dict(one.schema)} for one in definitions
-    )
-    return Offering(definitions=definitions, natives=natives, behind=behind, revisions=revisions)
 
 
 _CUT = "It was cut off before it answered and may have been carried out: check before you call it again."

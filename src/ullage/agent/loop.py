@@ -225,7 +225,15 @@ class _Run:
 
     async def _stream_answer(self, prepared: Prepared, offering: Offering) -> AsyncGenerator[Event, None]:
         """Stream the answer."""
-        ask, told = self._put(prepared, offering), list[str]()
+        status, system, told = prepared.status, prepared.system, list[str]()
+        before = system if isinstance(system, Message) else Message(role="system", parts=(Text(str(system)),))
+        ask = replace(
+            self.ask,
+            messages=(*((before,) if system else ()), *cast("tuple[Message, ...]", prepared.messages)),
+            tools=offering.definitions,
+            prompt_tokens=status.used,
+            max_output_tokens=self.ask.max_output_tokens or max(1, min(status.reserve, status.free)),
+        )
         async with running(partial(self.delegate.run, ask)) as work:
             async for heard in work:
                 told += [heard.text] if isinstance(heard, TextDelta) else []
@@ -234,17 +242,6 @@ class _Run:
         text = self._answered.completion.text
         if "".join(told) != text:
             yield Corrected(text)
-
-    def _put(self, prepared: Prepared, offering: Offering) -> Ask:
-        status, system = prepared.status, prepared.system
-        before = system if isinstance(system, Message) else Message(role="system", parts=(Text(str(system)),))
-        return replace(
-            self.ask,
-            messages=(*((before,) if system else ()), *cast("tuple[Message, ...]", prepared.messages)),
-            tools=offering.definitions,
-            prompt_tokens=status.used,
-            max_output_tokens=self.ask.max_output_tokens or max(1, min(status.reserve, status.free)),
-        )
 
     @property
     def _answered(self) -> Outcome:
