@@ -80,12 +80,6 @@ _BLOCK = "▁".encode()
 """SentencePiece's spelling of a space; its vocabularies treat the two as equal."""
 
 
-def _reach(vocabulary: Vocabulary) -> int:
-    if not vocabulary.sliced:
-        return sys.maxsize
-    return _PIECES_REACH if vocabulary.split else _WHOLE_REACH
-
-
 def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     from splintr import Tokenizer as Splintr
 
@@ -97,7 +91,7 @@ def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     return SplintrTokenizer(
         inner=inner,
         split=vocabulary.split,
-        reach=_reach(vocabulary),
+        reach=(_PIECES_REACH if vocabulary.split else _WHOLE_REACH) if vocabulary.sliced else sys.maxsize,
         leads=vocabulary.leads,
         count=_splintr_counter(inner, sorted(literals)),
     )
@@ -157,8 +151,8 @@ class BytePairEngine:
         return found
 
     def _load_counter(self, vocabulary: str) -> Callable[[str], int]:
-        tokenizer, composed = self.tokenizer(vocabulary), self.vocabularies[vocabulary].composed
-        return _composing(tokenizer) if composed else _at_once(tokenizer)
+        count = _at_once(self.tokenizer(vocabulary))
+        return (lambda text: count(_normalize(text))) if self.vocabularies[vocabulary].composed else count
 
     def _short_texts(self, vocabulary: str) -> ShortTexts | None:
         facts = self.vocabularies[vocabulary]
@@ -291,11 +285,6 @@ def _mending(plain: Callable[[str], Counted]) -> Callable[[str], Counted]:
             return plain(repair_surrogates(text))
 
     return count
-
-
-def _composing(tokenizer: "Tokenizer") -> Callable[[str], int]:
-    count = _at_once(tokenizer)
-    return lambda text: count(_normalize(text))
 
 
 def _normalize(text: str) -> str:

@@ -75,7 +75,10 @@ class RankTable(Mapping[bytes, int]):
         if magic != _MAGIC:
             raise ValueError(f"`{path}` holds no ranks")
         words = memoryview(self._map)[_HEADER.size : _HEADER.size + 4 * slots]
-        self._slots: Sequence[int] = words.cast("I") if sys.byteorder == "little" else _swap_bytes(words)
+        self._slots: Sequence[int] = words.cast("I")
+        if sys.byteorder != "little":
+            self._slots = array("I", bytes(words))
+            self._slots.byteswap()
         self._mask = slots - 1
         self._base = _HEADER.size + 4 * slots
 
@@ -111,12 +114,6 @@ class RankTable(Mapping[bytes, int]):
     def width(self, rank: int) -> int:
         """Return the number of bytes of the token with this rank."""
         return self._map[self._base + rank - 1]
-
-
-def _swap_bytes(words: memoryview) -> "array[int]":
-    slots = array("I", bytes(words))
-    slots.byteswap()
-    return slots
 
 
 def format_published(tokens: Iterable[bytes]) -> bytes:
@@ -301,7 +298,7 @@ class ShortTexts:
             name: The vocabulary's name, for the worker.
             worker: Returns a worker that counts long texts in place of the engine, or None.
         """
-        self._quick = quick
+        self._quick: Callable[[str], int | None] = quick
         self._load = load
         self._name = name
         self._worker = worker
@@ -352,9 +349,5 @@ class ShortTexts:
 
     def _load_engine(self) -> Callable[[str], int]:
         self._loaded = loaded = self._load()
-        self._quick = _leave_to_engine  # releases the memory of the quick way
+        self._quick = lambda _text: None  # releases the memory of the quick way
         return loaded
-
-
-def _leave_to_engine(_text: str) -> int | None:
-    return None

@@ -12,6 +12,7 @@ text was counted by calibration; figures from Anthropic's documentation are mark
 import re
 from binascii import a2b_base64
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from json import dumps, loads
 
@@ -192,7 +193,12 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
         tools=tuple(map(scale.tool, request.tools)),
         tools_framing=_of_tools(request, scale.frame),
         messages=tuple(
-            scale.message(message, framed=_is_turn(message, request.format), thinks=at >= current)
+            # In OpenAI's format a system message has no frame: it joins the system prompt.
+            scale.message(
+                message,
+                framed=request.format is Format.ANTHROPIC or message.role not in ("system", "developer"),
+                thinks=at >= current,
+            )
             for at, message in enumerate(request.messages)
         ),
         output_schema=scale.schema(request.output_schema),
@@ -248,7 +254,9 @@ class _Scale:
         if medium.kind == "image":
             size = image_size(medium.data) if medium.data else None
             return anthropic_image(size, long_edge=self.frame.long_edge, most=self.frame.most_of_image)
-        pages = _pages(medium.data) if medium.data else None
+        pages = None  # where no page objects of a PDF are visible
+        with suppress(ValueError):
+            pages = len(_PAGE_OBJECT.findall(a2b_base64(medium.data))) or None if medium.data else None
         if self.reads_only:
             return Count(tokens=_READ_PAGE * (pages or 1), method=Method.ESTIMATED, low=5, high=20_000)
         tokens = _PAGE * (pages or 1)
@@ -310,18 +318,13 @@ def _of_settings(request: Request, frame: Frame) -> Count:
     found = _fixed_count(tokens, 0.05)
     if kind == "enabled" and request.tools:
         found += Count(tokens=0, method=Method.CALIBRATED, low=0, high=_INTERLEAVED)
-    return found + _of_servers(request)
-
-
-def _of_servers(request: Request) -> Count:
-    """Weigh the tools of remote MCP servers, whose definitions Anthropic fetches; where toolsets are listed, those are
-    weighed."""
+    # Anthropic fetches the definitions of remote MCP servers; where toolsets are listed, those are weighed.
     servers = request.settings.get("mcp_servers")
     listed = any(tool.hosted is not None and "mcp_server_name" in tool.hosted for tool in request.tools)
-    if not isinstance(servers, list) or listed:
-        return ZERO
-    tokens = _REMOTE * len(servers)
-    return Count(tokens=tokens, method=Method.ESTIMATED, low=0, high=tokens + _FETCHED)
+    if isinstance(servers, list) and not listed:
+        tokens = _REMOTE * len(servers)
+        found += Count(tokens=tokens, method=Method.ESTIMATED, low=0, high=tokens + _FETCHED)
+    return found
 
 
 def _of_tools(request: Request, frame: Frame) -> Count:
@@ -333,11 +336,6 @@ def _of_tools(request: Request, frame: Frame) -> Count:
     alone = forced and choice.get("disable_parallel_tool_use") is True
     tokens = frame.preamble + frame.forced * forced + frame.alone * alone + frame.deferred * deferred
     return _fixed_count(tokens, 0.02 if frame.measured else 0.4)
-
-
-def _is_turn(message: Message, format: Format) -> bool:  # noqa: A002
-    """Return whether a message is framed; a system message in OpenAI's format joins the system prompt instead."""
-    return format is Format.ANTHROPIC or message.role not in ("system", "developer")
 
 
 def _current_turn(messages: tuple[Message, ...]) -> int:
@@ -404,14 +402,6 @@ def _plain(value: Json) -> str:
 
 def _json(value: Json) -> str:
     return dumps(value, ensure_ascii=False)
-
-
-def _pages(data: str) -> int | None:
-    """Return the number of pages of a PDF in base64, where its page objects are visible."""
-    try:
-        return len(_PAGE_OBJECT.findall(a2b_base64(data))) or None
-    except ValueError:
-        return None
 
 
 _PAGE_OBJECT = re.compile(rb"/Type\s*/Page\b")

@@ -218,14 +218,6 @@ def _weigh(rule: _Tiles | _Patches, size: Size | None, detail: str | None, *, su
     return Count.within(tokens, 0.02 if sure else 0.3)
 
 
-def _png(content: bytes) -> Size:
-    return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
-
-
-def _gif(content: bytes) -> Size:
-    return int.from_bytes(content[6:8], "little"), int.from_bytes(content[8:10], "little")
-
-
 def _webp(content: bytes) -> Size | None:
     """Read the size from any of the three kinds of WebP: extended, lossless and lossy."""
     kind = content[12:16]
@@ -254,8 +246,11 @@ def _jpeg(content: bytes) -> Size | None:
 
 
 _READERS: Mapping[bytes, Callable[[bytes], Size | None]] = {
-    b"\x89PNG\r\n\x1a\n": _png,
+    b"\x89PNG\r\n\x1a\n": lambda content: (
+        int.from_bytes(content[16:20], "big"),
+        int.from_bytes(content[20:24], "big"),
+    ),
     b"\xff\xd8": _jpeg,
-    b"GIF8": _gif,
+    b"GIF8": lambda content: (int.from_bytes(content[6:8], "little"), int.from_bytes(content[8:10], "little")),
     b"RIFF": _webp,
 }
