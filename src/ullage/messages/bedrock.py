@@ -84,18 +84,14 @@ def rewrite_converse(body: Table) -> dict[str, Json]:
     if choice := table_at(config, "toolChoice"):
         kind = next(iter(choice))
         rewritten["tool_choice"] = {"type": kind, **table_at(choice, kind)}
-    if schema := _answer_schema(table_at(body, "outputConfig")):
+    # Converse carries the schema of a structured answer as JSON text.
+    answer = table_at(table_at(table_at(body, "outputConfig"), "textFormat"), "structure")
+    schema = table_at(answer, "jsonSchema").get("schema")
+    with suppress(ValueError):
+        schema = cast("Json", loads(schema)) if isinstance(schema, str) else schema
+    if schema:
         rewritten["output_format"] = {"type": "json_schema", "schema": schema}
     return rewritten
-
-
-def _answer_schema(config: Table) -> Json:
-    """Return the schema of a structured answer, which Converse carries as JSON text."""
-    wanted = table_at(table_at(table_at(config, "textFormat"), "structure"), "jsonSchema").get("schema")
-    try:
-        return cast("Json", loads(wanted)) if isinstance(wanted, str) else wanted
-    except ValueError:
-        return wanted
 
 
 def _tool(tool: Table) -> Json:
@@ -139,7 +135,11 @@ def _block(block: Table) -> Json:
                 "is_error": inner.get("status") == "error",
             }
         case "reasoningContent":
-            return _reasoning(inner) or dict(block)
+            said, sealed = table_at(inner, "reasoningText"), inner.get("redactedContent")
+            signature: dict[str, Json] = {"signature": said["signature"]} if "signature" in said else {}
+            redacted: Json = {"type": "redacted_thinking", "data": sealed} if isinstance(sealed, str) else dict(block)
+            is_shown = isinstance(said.get("text"), str)
+            return {"type": "thinking", "thinking": said["text"], **signature} if is_shown else redacted
         case "image" | "document" | "video" | "audio":
             return _medium(kind, inner) or dict(block)
         case "citationsContent":
@@ -153,15 +153,6 @@ def _block(block: Table) -> Json:
             return {"type": "search_result", **inner}
         case _:
             return dict(block)
-
-
-def _reasoning(inner: Table) -> Json:
-    said = table_at(inner, "reasoningText")
-    if isinstance(said.get("text"), str):
-        signature: dict[str, Json] = {"signature": said["signature"]} if "signature" in said else {}
-        return {"type": "thinking", "thinking": said["text"], **signature}
-    sealed = inner.get("redactedContent")
-    return {"type": "redacted_thinking", "data": sealed} if isinstance(sealed, str) else None
 
 
 def _medium(kind: str, inner: Table) -> Json:

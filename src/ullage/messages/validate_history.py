@@ -148,7 +148,13 @@ def altered_anthropic(messages: Sequence[Item], original: Sequence[Item]) -> Ite
         if repr(block) not in sealed:
             yield "a thinking block is not what it was"
     whole = {call: len(_valid_anthropic_thoughts(message)) for message in original for call in _calls(_blocks(message))}
-    for message in _since_the_user(messages):
+    # The turn that goes on begins after the last message in which the user writes something beside results.
+    start = 0
+    for place, message in enumerate(messages):
+        blocks = _blocks(message)
+        if speaker_anthropic(message) == "user" and len(_results(blocks)) < len(blocks):
+            start = place + 1
+    for message in messages[start:]:
         for call in _calls(_blocks(message))[:1]:
             if len(_valid_anthropic_thoughts(message)) < whole.get(call, 0):
                 yield f"the thinking before the call `{call}` is missing"
@@ -217,15 +223,6 @@ def _unpaired_on_server(turns: Sequence[Turn]) -> Iterator[str]:
 
 def _valid_anthropic_thoughts(message: Item) -> list[Item]:
     return [block for block in _blocks(message) if block.get("type") in _THINKING]
-
-
-def _since_the_user(messages: Sequence[Item]) -> Sequence[Item]:
-    """Return the messages after the last in which the user writes something, and does not only return results."""
-    for place in reversed(range(len(messages))):
-        blocks = _blocks(messages[place])
-        if speaker_anthropic(messages[place]) == "user" and len(_results(blocks)) < len(blocks):
-            return messages[place + 1 :]
-    return messages
 
 
 def speaker_gemini(content: Item) -> str:

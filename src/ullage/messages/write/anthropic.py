@@ -108,7 +108,11 @@ def _blocks(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Block]:
         case Thinking(signature=str(), sealed_as=None | "signature") if role == "assistant":
             yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
         case ToolCall() if role == "assistant":
-            yield _call(part, beside(parts, place, "server_name"))
+            known = identity(part)
+            call: Block = {"id": fitting(known, _IDS), "name": part.name, "input": arguments_of(part)}
+            server = {"server_name": beside(parts, place, "server_name")} if known.startswith(_REMOTE) else {}
+            own = "server_tool_use" if known.startswith(_SERVER) else "tool_use"
+            yield {"type": "mcp_tool_use" if server else own, **call, **server}
         case Unknown() if isinstance(part.value, dict) and _is_own(part):
             yield part.value
         case _:
@@ -116,27 +120,16 @@ def _blocks(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Block]:
 
 
 def _medium(media: Media, about: Mapping[str, Json]) -> Iterator[Block]:
-    source, kind = _source(media), media_type(media)
+    kind = media_type(media)
+    source: Json = {"type": "url", "url": media.url} if text_of(media.url).startswith("http") else None
+    if media.data is not None:
+        source = {"type": "base64", "media_type": kind, "data": media.data}
+    elif is_file(media):
+        source = {"type": "file", "file_id": media.url}
     if source is not None and media.kind == "image" and (media.data is None or kind in _IMAGES):
         yield {"type": "image", "source": source}
     elif source is not None and media.kind == "document" and (media.data is None or kind == "application/pdf"):
         yield {"type": "document", "source": source, **about}
-
-
-def _source(media: Media) -> Json:
-    if media.data is not None:
-        return {"type": "base64", "media_type": media_type(media), "data": media.data}
-    if is_file(media):
-        return {"type": "file", "file_id": media.url}
-    return {"type": "url", "url": media.url} if text_of(media.url).startswith("http") else None
-
-
-def _call(call: ToolCall, server: Json) -> Block:
-    known = identity(call)
-    block: Block = {"id": fitting(known, _IDS), "name": call.name, "input": arguments_of(call)}
-    if known.startswith(_REMOTE):
-        return {"type": "mcp_tool_use", **block, "server_name": server}
-    return {"type": "server_tool_use" if known.startswith(_SERVER) else "tool_use", **block}
 
 
 def _result(result: ToolResult) -> Block:

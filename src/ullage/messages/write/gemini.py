@@ -5,7 +5,7 @@ part after it.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby, zip_longest
+from itertools import groupby
 
 from ullage.tool import Json
 
@@ -14,6 +14,7 @@ from .turns import (
     Pairing,
     Turn,
     arguments_of,
+    beside,
     conversation,
     is_file,
     media_type,
@@ -63,7 +64,8 @@ def _turns(message: Message) -> Iterator[Turn]:
 
 def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:
     signature: str | None = None
-    for part, after in zip_longest(given := tuple(parts), given[1:]):
+    given = tuple(parts)
+    for place, part in enumerate(given):
         if isinstance(part, Thinking) and part.sealed_as not in (None, "thought_signature"):
             continue
         if isinstance(part, Thinking) and not part.text:
@@ -71,16 +73,12 @@ def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:
             signature = part.signature if role == "model" else None
             continue
         for piece in _piece(part, role):
-            settings = _video_settings(after) if isinstance(part, Media) else {}
+            # The part of a video to look at, and how often, which a reader puts after the video.
+            video = beside(given, place, "videoMetadata") if isinstance(part, Media) else None
+            settings: Piece = {} if video is None else {"videoMetadata": video}
             yield {**piece, **settings, **({} if signature is None else {"thoughtSignature": signature})}
             signature = None
     yield from _riding({"text": ""}, signature)
-
-
-def _video_settings(part: Part | None) -> Piece:
-    """Return the part of a video to look at, and how often, which a reader puts after the video."""
-    value = part.value if isinstance(part, Unknown) else None
-    return value if isinstance(value, dict) and value.keys() == {"videoMetadata"} else {}
 
 
 def _riding(piece: Piece, signature: str | None) -> Iterator[Piece]:

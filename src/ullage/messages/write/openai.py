@@ -83,7 +83,10 @@ def _write_message(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[s
         elif isinstance(part, Media) and role == "user":
             said += _medium(part, beside(parts, place, "filename"))
     calls = [call for part in parts for call in _call(part)] if role == "assistant" else []
-    spoken = next((audio for part in parts if (audio := _spoken(part))), None) if role == "assistant" else None
+    # An answer that the API stores as audio is given by its id.
+    heard = (part.value.get("audio") for part in parts if isinstance(part, Unknown) and isinstance(part.value, dict))
+    audio = next((one for one in heard if isinstance(one, dict) and "id" in one), None)
+    spoken: Json = {"id": audio["id"]} if audio and role == "assistant" else None
     if said or calls or spoken:
         native: dict[str, Json] = {"role": role, "content": _content(said)}
         if spoken:
@@ -120,13 +123,6 @@ def _medium(media: Media, name: Json) -> Iterator[Json]:
         yield {"type": "file", "file": {"file_id": media.url}}
 
 
-def _spoken(part: Part) -> Json:
-    """Return the reference to an answer that the API stores as audio."""
-    value = part.value if isinstance(part, Unknown) else None
-    audio = value.get("audio") if isinstance(value, dict) and value.keys() == {"audio"} else None
-    return {"id": audio["id"]} if isinstance(audio, dict) and "id" in audio else None
-
-
 def _call(part: Part) -> Iterator[Json]:
     if isinstance(part, ToolCall):
         function: dict[str, Json] = {"name": part.name, "arguments": part.arguments}
@@ -149,7 +145,15 @@ _OWN_ENDINGS = ("_call", "_call_output", "_search_output")
 
 
 def write_responses(message: Message) -> list[dict[str, Json]]:
-    return [item for results, said in runs(message) for item in (*_outputs(results), *_items(message, said))]
+    items = list[dict[str, Json]]()
+    for results, said in runs(message):
+        for result in results:
+            shown = tuple(result_parts(result.parts))
+            parts = [one for place in range(len(shown)) for one in _responses_part(shown, place, "user")]
+            call_id = fitting(identity(result), _OPENAI_RESPONSES_IDS)
+            items.append({"type": "function_call_output", "call_id": call_id, "output": _responses_content(parts)})
+        items += _items(message, said)
+    return items
 
 
 def write_all_responses(messages: Iterable[Message]) -> list[dict[str, Json]]:
@@ -177,14 +181,6 @@ def _as_own_output(item: dict[str, Json], kind: str | None) -> dict[str, Json]:
         kept = {key: value for key, value in first.items() if key in ("image_url", "file_id")}
         output = {"type": "computer_screenshot", **kept}
     return {**item, "type": f"{kind}_output", "output": output}
-
-
-def _outputs(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
-    for result in results:
-        said = tuple(result_parts(result.parts))
-        output = _responses_content([one for place in range(len(said)) for one in _responses_part(said, place, "user")])
-        identifier = fitting(identity(result), _OPENAI_RESPONSES_IDS)
-        yield {"type": "function_call_output", "call_id": identifier, "output": output}
 
 
 def _items(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
