@@ -182,7 +182,7 @@ def detect_messages(messages: Iterable[object], *, model: str | None = None) -> 
     told, roles = None, set[str]()
     for message in messages:
         item = {} if isinstance(message, str) else plain(message)
-        told = _maker(message) or _shape(item)
+        told = _format_of_sdk(message) or _format_of_item(item)
         if told is not None:
             return told
         roles.add(text_of(item.get("role")))
@@ -207,7 +207,7 @@ def _of_messages(body: Mapping[str, Json]) -> Format:
     return Format.ANTHROPIC if said or kinds & _ANTHROPIC_BLOCKS or named else Format.OPENAI_CHAT
 
 
-def _maker(message: object) -> Format | None:
+def _format_of_sdk(message: object) -> Format | None:
     """Return the format by the module of an SDK object's class, or of the classes of objects inside a dict."""
     if isinstance(message, Message):
         return Format.ULLAGE
@@ -218,7 +218,7 @@ def _maker(message: object) -> Format | None:
     return next((format for start, format in _MAKERS for name in modules if name.startswith(start)), None)  # noqa: A001
 
 
-def _shape(item: Mapping[str, Json]) -> Format | None:
+def _format_of_item(item: Mapping[str, Json]) -> Format | None:
     if "parts" in item:
         return Format.ULLAGE if _is_neutral(item) else Format.GEMINI
     if "role" not in item and "type" not in item and item.keys() & _GEMINI_PARTS:
@@ -290,7 +290,7 @@ def read_request(body: Mapping[str, Any], format: Format | None = None) -> Reque
         if others and not body.keys() & _HELD_IN[format]:
             raise UnreadableRequest(
                 f"the body has `{others[0]}` and is no `{format}` request",
-                suggestion="name the format it is in, or none: it is told from its shape",
+                suggestion="name the format it is in, or leave it out to detect it",
                 options=tuple(Format),
             )
     # The body of Google's count-tokens call contains the request.

@@ -94,7 +94,7 @@ def with_texts(native: object, format: Format, change: Callable[[str], str]) -> 
     if isinstance(native, str):
         return change(native) if format in (Format.OPENAI_RESPONSES, Format.GEMINI) else native
     item = plain(native)
-    made = _retold(item, format, change)
+    made = _rewrite_plain_texts(item, format, change)
     return native if made is item else made
 
 
@@ -215,13 +215,16 @@ def _neutral_results(item: Item, texts: Mapping[int, str]) -> Item:
     return _within(item, "parts", change)
 
 
-def _retold(item: Item, format: Format, change: Callable[[str], str]) -> Item:  # noqa: A002
+def _rewrite_plain_texts(item: Item, format: Format, change: Callable[[str], str]) -> Item:  # noqa: A002
     def leaf(one: Json) -> Json:
         if isinstance(one, str):
             return change(one)
-        if not isinstance(one, dict) or not _is_plain_text(one, format):
+        if not isinstance(one, dict) or not isinstance(one.get("text"), str):
             return one
-        return _put(one, "text", change(text_of(one["text"])))
+        # A thought or a signed text of Gemini's is no plain text.
+        sealed = one.get("thought") is True or any(isinstance(one.get(key), str) for key in _SIGNATURES)
+        is_plain = not sealed if format is Format.GEMINI else text_of(one.get("type")) in _TEXTS[format]
+        return _put(one, "text", change(text_of(one["text"]))) if is_plain else one
 
     if format is Format.GEMINI and "parts" not in item:
         made = leaf(item)
@@ -230,16 +233,6 @@ def _retold(item: Item, format: Format, change: Callable[[str], str]) -> Item:  
         return _within(item, "parts", leaf)
     is_result = item.get("role") in ("tool", "function")
     return item if is_result or item.get("type", "message") != "message" else _within(item, "content", leaf)
-
-
-def _is_plain_text(part: Item, format: Format) -> bool:  # noqa: A002
-    """Return whether a part is a text that is neither a thought nor signed."""
-    if not isinstance(part.get("text"), str):
-        return False
-    if format is Format.GEMINI:
-        signed = isinstance(part.get("thoughtSignature", part.get("thought_signature")), str)
-        return part.get("thought") is not True and not signed
-    return text_of(part.get("type")) in _TEXTS[format]
 
 
 def _within(item: Item, key: str, change: Change) -> Item:

@@ -131,7 +131,15 @@ def speaker_anthropic(message: Item) -> str | None:
 
 def refused_anthropic(messages: Sequence[Item]) -> Iterator[str]:
     for place, message in enumerate(messages):
-        yield from _empty(message, last=place == len(messages) - 1)
+        # Only the assistant's last message, which the model continues, may be empty.
+        blocks, role = _blocks(message), message.get("role")
+        continued = place == len(messages) - 1 and speaker_anthropic(message) == "assistant"
+        if not blocks and not continued:
+            yield f"a message of the role `{role}` has no content"
+        if any(not text_of(text.get("text")).strip() for text in _texts(blocks)):
+            yield f"a message of the role `{role}` has an empty text block"
+        elif continued and blocks and text_of(blocks[-1].get("text"))[-1:].isspace():
+            yield "the assistant's last message ends in white space"
     said = (message for message in messages if speaker_anthropic(message) is not None)
     turns = turns_of(said, lambda message: text_of(message.get("role")), _blocks)
     for before, turn in pairwise((_NOTHING, *turns, _NOTHING)):
@@ -167,17 +175,6 @@ def _blocks(message: Item) -> list[Item]:
     return objects_of(content)
 
 
-def _empty(message: Item, *, last: bool) -> Iterator[str]:
-    """Check for empty content. Only the assistant's last message, which the model continues, may be empty."""
-    blocks, continued = _blocks(message), last and speaker_anthropic(message) == "assistant"
-    if not blocks and not continued:
-        yield f"a message of the role `{message.get('role')}` has no content"
-    if any(not text_of(text.get("text")).strip() for text in _texts(blocks)):
-        yield f"a message of the role `{message.get('role')}` has an empty text block"
-    elif continued and blocks and text_of(blocks[-1].get("text"))[-1:].isspace():
-        yield "the assistant's last message ends in white space"
-
-
 def _texts(blocks: Sequence[Item]) -> Iterator[Item]:
     for block in blocks:
         if block.get("type") == "text":
@@ -194,7 +191,7 @@ def _find_unpaired_calls(before: Turn, turn: Turn) -> Iterator[str]:
     yield from (f"the result of `{call}` has no call in the turn before" for call in results if call not in calls)
     yield from (f"the call `{call}` has {times} results" for call, times in results.items() if times > 1)
     if any(block.get("type") != "tool_result" for block in turn.parts[: results.total()]):
-        yield f"something stands before the result of `{_results(turn.parts)[-1]}`"
+        yield f"something comes before the result of `{_results(turn.parts)[-1]}`"
 
 
 def _calls(blocks: Sequence[Item]) -> list[str]:
@@ -446,7 +443,7 @@ def _strictly(rules: "_Rules[One]", items: Sequence[One]) -> Iterator[str]:
         yield "the first turn is not the user's"
     for name, after in pairwise(speakers):
         if name == after and name in ("user", "assistant"):
-            yield f"two turns of the {name}'s stand side by side"
+            yield f"two turns of the {name}'s are adjacent"
 
 
 def _item(native: object) -> Mapping[str, Json]:
