@@ -22,6 +22,8 @@ from start_serve import COLD, ERAS, MANY, ONE, STEPS, Holding, Kind, Stalls, Sta
 
 ROUNDS = 7
 MODELS = ("gpt-4", "gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")
+MOST_COUNT = 0.85
+"""CPU seconds of `ullage count` of a small file, as part of `python -c "import mcp"`."""
 MOST_WARM = {"initialize": 0.08, "tools/list": 0.1}
 """CPU seconds to an answer of a warm start."""
 MOST_OF_IMPORT = 0.1
@@ -83,7 +85,7 @@ def measure_count(report: Report) -> None:
     report.figures["import mcp"] = sdk
     for model, spent in counts.items():
         print(f"{'ullage count -m ' + model:28}{spent:8.3f} s  {spent / sdk:6.2f} of the import")
-        report.check(f"count {model} / import mcp", spent / sdk, 1.0, "times")
+        report.check(f"count {model} / import mcp", spent / sdk, MOST_COUNT, "times")
 
 
 def measure_starts(report: Report, *, peer: bool) -> None:

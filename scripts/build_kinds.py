@@ -1,4 +1,7 @@
-"""Writes the table of what each character is to the split rules: `src/ullage/tokens/bpe/unicode_kinds.py`.
+"""Writes the table of what each character is to the split rules: `src/ullage/tokens/bpe/data/unicode_kinds.txt`.
+
+Its first line has the kind of each run of characters from the 129th on, its second their lengths in base 36. The kinds
+of the first 128 are in `ullage.tokens.bpe.split`.
 
 The classes are Unicode's general categories, White_Space and Script=Han, as the `regex` package has them. They must be
 of the Unicode version that tiktoken and splintr's vocabularies have, whatever Python's own is: every code point is
@@ -11,18 +14,16 @@ Unicode 16, as has regex 2024.11.6:
 `tests/tokens/bpe/test_characters.py` holds the written table to the installed engine.
 """
 
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 import regex
 import tiktoken
 
-TARGET = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "bpe" / "unicode_kinds.py"
+TARGET = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "bpe" / "data" / "unicode_kinds.txt"
 CLASSES = ("Lu", "Lt", "Ll", "Lm", "Lo", "M", "N", "P", "S", "Cn", "Han")
 CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 _BLOCK = 40_000
-_WIDTH = 110
 _CONTRACTION = "SDMTLVREsdmtlvre"
 _LONG_S = 0x17F
 
@@ -70,14 +71,6 @@ def base36(number: int) -> str:
     return (base36(number // 36) if number >= 36 else "") + digits[number % 36]
 
 
-def literal(name: str, text: str, doc: str) -> Iterator[str]:
-    yield f"{name} = ("
-    for start in range(0, len(text), _WIDTH):
-        line = text[start : start + _WIDTH].replace("\n", "\\n")
-        yield f'    "{line}"'
-    yield f')\n"""{doc}"""'
-
-
 def main() -> None:
     patterns = {name: rf"\p{{{name}}}" for name in CLASSES} | {"white space": r"\s"}
     classes = {name: members(pattern) for name, pattern in patterns.items()}
@@ -87,16 +80,8 @@ def main() -> None:
             raise SystemExit(f"{len(differing)} characters of {name} differ: install the `regex` of tiktoken's Unicode")
     kinds = [kind_of(code, classes) for code in range(0x110000)]
     runs = [(kind, len(list(run))) for kind, run in groupby(kinds[128:])]
-    lines = [
-        '"""Kinds of all characters, as `characters` explains them. Written by `scripts/build_kinds.py`."""',
-        "",
-        '__all__ = ["ASCII", "RUN_KINDS", "RUN_LENGTHS"]',
-        "",
-        *literal("ASCII", "".join(kinds[:128]), "The kinds of the first 128 characters."),
-        *literal("RUN_KINDS", "".join(kind for kind, _ in runs), "The kinds of runs of characters, from the 129th on."),
-        *literal("RUN_LENGTHS", " ".join(base36(length) for _, length in runs), "The lengths of the runs, in base 36."),
-    ]
-    TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lengths = " ".join(base36(length) for _, length in runs)
+    TARGET.write_text("".join(kind for kind, _ in runs) + f"\n{lengths}\n", encoding="utf-8")
     print(f"{TARGET.name}: {len(runs):,} runs, {TARGET.stat().st_size:,} bytes")
 
 

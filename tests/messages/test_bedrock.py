@@ -5,7 +5,7 @@ from json import dumps
 
 import pytest
 
-from ullage.messages import Format, Media, Text, Thinking, ToolCall, ToolResult, read_request
+from ullage.messages import Format, Media, Text, Thinking, ToolCall, ToolResult, Unknown, read_request
 from ullage.tool import Json
 
 pytestmark = pytest.mark.requirement("S2:formats")
@@ -83,3 +83,17 @@ def test_anthropics_own_requests_are_left_alone() -> None:
     request = read_request({"messages": [{"role": "user", "content": blocks}], "system": "Be kind.", "max_tokens": 5})
     assert request.messages[0].parts == (Text("Hi"),)
     assert request.settings == {"max_tokens": 5}
+
+
+def test_guarded_images_chunked_documents_and_search_results_are_read() -> None:
+    image: Json = {"format": "png", "source": {"bytes": b64encode(b"x").decode()}}
+    document: Json = {"format": "txt", "name": "Report", "source": {"content": [{"text": "Rain."}]}}
+    found: Json = {"source": "https://example.org", "title": "News", "content": [{"text": "Sun."}]}
+    blocks: list[Json] = [{"guardContent": {"image": image}}, {"document": document}, {"searchResult": found}]
+    message = read_request({"modelId": "m", "messages": [said(*blocks)], "toolConfig": {}}).messages[0]
+    assert message.parts == (
+        Media(kind="image", media_type="image/png", data=b64encode(b"x").decode()),
+        Text("Rain."),
+        Unknown({"document": {"title": "Report"}}),
+        Unknown({"type": "search_result", **found}),
+    )

@@ -90,3 +90,14 @@ def test_a_body_of_neutral_messages_is_known_and_read():
     add, odd = request.tools
     assert (add.name, add.description, add.schema, add.strict) == ("add", "Adds.", {"type": "object"}, True)
     assert (add.extra, odd.hosted) == ({"title": "Add"}, {"tool": {"type": "odd"}})
+
+
+@pytest.mark.parametrize("key", ["function_call", "refusal", "images", "audio", "reasoning", "reasoning_details"])
+def test_a_message_with_a_key_of_chats_is_a_chats_even_for_claude(key: str):
+    body: dict[str, Any] = {"model": "claude-sonnet-4-5", "messages": [USER, {"role": "assistant", key: None}]}
+    assert detect_format(body) is Format.OPENAI_CHAT
+
+
+def test_a_prompt_template_belongs_to_the_responses_api():
+    assert detect_format({"model": "gpt-5", "prompt": {"id": "pmpt_1"}}) is Format.OPENAI_RESPONSES
+    assert detect_format({"model": "davinci-002", "prompt": "Once"}) is Format.OPENAI_CHAT

@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    join_texts,
+    read_request,
+)
 from ullage.messages.gemini import read
 from ullage.tool import Json
 
@@ -183,3 +194,16 @@ def _leaves(value: Json) -> list[str]:
     if isinstance(value, list):
         return [leaf for item in value for leaf in _leaves(item)]
     return [leaf for item in value.values() for leaf in _leaves(item)] if isinstance(value, dict) else []
+
+
+def test_the_config_of_a_call_of_googles_sdk_is_read() -> None:
+    config = {"system_instruction": "Be kind.", "tools": [{"function_declarations": [{"name": "f"}]}], "temperature": 0}
+    request = read_request({"model": "gemini-2.5-pro", "contents": "Hi", "config": config})
+    assert [join_texts(message.parts) for message in request.system] == ["Be kind."]
+    assert [tool.name for tool in request.tools] == ["f"]
+    assert request.settings["generationConfig"] == {"temperature": 0}
+
+
+def test_the_request_inside_a_call_to_count_tokens_is_read() -> None:
+    request = read_request({"generateContentRequest": {"model": "models/gemini-2.5-pro", "contents": "Hi"}})
+    assert (request.model, len(request.messages)) == ("models/gemini-2.5-pro", 1)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
-from ullage.messages.openai import read_chat
+from ullage.messages.openai import read_chat, read_chat_message
 from ullage.tool import Json
 
 pytestmark = pytest.mark.requirement("S2:formats")
@@ -168,3 +168,13 @@ def _texts(value: Json) -> list[str]:
         return [value]
     inner = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
     return [text for each in inner for text in _texts(each)]
+
+
+def test_images_of_an_answer_are_media_in_both_forms() -> None:
+    images: Json = ["AAAA", {"type": "image_url", "image_url": {"url": "data:image/png;base64,BBBB"}}]
+    message = read_chat_message({"role": "assistant", "content": "So", "images": images})
+    assert message.parts == (
+        Text("So"),
+        Media(kind="image", data="AAAA"),
+        Media(kind="image", media_type="image/png", data="BBBB"),
+    )

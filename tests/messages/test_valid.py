@@ -143,7 +143,7 @@ def test_turns_side_by_side_are_told_only_of_what_was_made_of_an_original(form: 
     side_by_side = history([(USER, ()), (USER, ()), (SAID, ())], form)
     assert faults(side_by_side, form) == ()
     alternating = history([(USER, ()), (SAID, ())], form)
-    assert faults(side_by_side, form, original=alternating) == ("two turns of the user's stand side by side",)
+    assert faults(side_by_side, form, original=alternating) == ("two turns of the user's are adjacent",)
     assert faults(side_by_side, form, original=side_by_side) == ()
 
 
@@ -189,7 +189,7 @@ def test_an_sdks_object_is_held_to_the_same_rules() -> None:
 @pytest.mark.parametrize("form", [Format.OPENAI_RESPONSES, Format.GEMINI])
 def test_a_bare_text_is_the_users(form: Format) -> None:
     assert faults(["hello"], form, original=()) == ()
-    assert faults(["hello", "again"], form, original=()) == ("two turns of the user's stand side by side",)
+    assert faults(["hello", "again"], form, original=()) == ("two turns of the user's are adjacent",)
 
 
 def test_neutral_messages_may_come_as_json() -> None:

@@ -72,7 +72,7 @@ def test_results_stand_first_in_the_next_message() -> None:
     calls = assistant(call("a"), call("b"))
     assert found(ASKED, calls, user(result("b"), result("a"), text("thanks"))) == []
     assert found(ASKED, calls, user(result("a"), text("wait"), result("b"))) == [
-        "something stands before the result of `b`"
+        "something comes before the result of `b`"
     ]
     assert found(ASKED, calls, user(result("a"))) == ["the call `b` has no result in the next turn"]
     assert found(ASKED, calls, user(result("a"), result("b")), assistant(text("so")), user(result("a"))) == [

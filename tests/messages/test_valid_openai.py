@@ -136,4 +136,11 @@ def test_the_user_may_speak_after_what_the_model_or_a_tool_said() -> None:
     approval: Item = {"type": "mcp_approval_response", "approve": True, "call_id": "m"}
     said: Item = {"role": "developer", "content": "be brief"}
     assert responses(ASKED, SAID, ASKED, approval, ASKED, original=[]) == []
-    assert responses(ASKED, said, ASKED, original=[]) == ["two turns of the user's stand side by side"]
+    assert responses(ASKED, said, ASKED, original=[]) == ["two turns of the user's are adjacent"]
+
+
+def test_an_output_may_answer_a_call_that_is_given_by_reference() -> None:
+    output: Json = {"type": "function_call_output", "call_id": "c1", "output": "x"}
+    reference: Json = {"type": "item_reference", "id": "fc_1"}
+    assert faults([ASKED, reference, output], Format.OPENAI_RESPONSES) == ()
+    assert faults([ASKED, output], Format.OPENAI_RESPONSES) == ("the output of `c1` has no call before it",)

@@ -88,8 +88,7 @@ class _Followed:
                 groups[-1].append(native)
             else:
                 groups.append([native])
-        of_one_origin = groups
-        for group in of_one_origin:
+        for group in groups:
             key = tuple(map(id, group))
             self._written[key] = before.get(key) or (group, conversion.write(group))
         return [given for _, given in self._written.values()]
@@ -153,8 +152,7 @@ class Following:
             raise InvalidArguments(
                 "the context has a session, and the history is kept elsewhere", suggestion="leave `session` out"
             )
-        begun = context
-        return _Followed(context=begun)
+        return _Followed(context=context)
 
 
 def load(module: str, extra: str) -> Any:  # noqa: ANN401 - a module whose types are not there where it is not

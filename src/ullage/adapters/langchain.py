@@ -120,19 +120,21 @@ class _Work:
         if self._request is None:
             return
         context.instruct(None if self._request.system_message is None else str(self._request.system_message.text))
-        context.offer([_tool(tool) for tool in self._request.tools])
+        convert = load("langchain_core.utils.function_calling", _EXTRA).convert_to_openai_tool
+        written = [convert(tool) for tool in self._request.tools]
+        functions = [tool.get("function", tool) for tool in written]
+        context.offer(
+            [
+                {
+                    "name": function.get("name", ""),
+                    "description": function.get("description"),
+                    "schema": function.get("parameters", {}),
+                }
+                for function in functions
+            ]
+        )
         if context.summarizer is None:
             context.summarizer = cast("Summarizer", ChatSummarizer(self._request.model))
-
-
-def _tool(tool: object) -> JsonObject:
-    written = load("langchain_core.utils.function_calling", _EXTRA).convert_to_openai_tool(tool)
-    function = written.get("function", written)
-    return {
-        "name": function.get("name", ""),
-        "description": function.get("description"),
-        "schema": function.get("parameters", {}),
-    }
 
 
 def _waited_for(work: Coroutine[Any, Any, dict[str, Any] | None]) -> dict[str, Any] | None:
@@ -149,38 +151,32 @@ class _Conversion:
     def read(self, message: object) -> Shown:
         said = cast("Any", message)
         role = _ROLES.get(said.type, "user")
-        parts = tuple(_parts(said))
+        parts = tuple(map(_part, said.content_blocks))
         if role == "tool":
             failed = said.status == "error"
             parts = (ToolResult(parts=parts, call_id=said.tool_call_id, name=said.name, is_error=failed),)
         mirrored = Mirrored(role=role, parts=parts, origin=message, whole=parts)
         pinned = frozenset({0} if role == "system" else ())
-        return Shown(natives=(mirrored,), usage=_usage(said), pinned=pinned)
+        usage, reported = None, getattr(said, "usage_metadata", None)
+        if reported:
+            output = reported["output_tokens"]
+            reasoning = min(reported.get("output_token_details", {}).get("reasoning", 0), output)
+            usage = Usage(input=reported["input_tokens"], output=output, reasoning=reasoning)
+        return Shown(natives=(mirrored,), usage=usage, pinned=pinned)
 
     def write(self, natives: Sequence[object]) -> object:
         if (same := find_unchanged_origin(natives)) is not None:
             return same
         message = cast("Message", natives[0])
-        return _rewrite_message(message) if isinstance(message, Mirrored) else _make_message(message)
-
-
-def _rewrite_message(message: Mirrored) -> object:
-    origin = cast("Any", message.origin)
-    if message.role == "tool":
-        return origin.model_copy(update={"content": _text(message)})
-    texts = (part.text for part in message.parts if isinstance(part, Text))
-    return origin.model_copy(update={"content": _retold(origin.content, texts)})
-
-
-def _make_message(message: Message) -> object:
-    messages = load("langchain_core.messages", _EXTRA)
-    kind = messages.AIMessage if message.role == "assistant" else messages.HumanMessage
-    return kind(content=_text(message), id=str(uuid.uuid4()))
-
-
-def _parts(message: Any) -> Iterator[Part]:  # noqa: ANN401
-    for block in message.content_blocks:
-        yield _part(block)
+        if not isinstance(message, Mirrored):
+            messages = load("langchain_core.messages", _EXTRA)
+            kind = messages.AIMessage if message.role == "assistant" else messages.HumanMessage
+            return kind(content=_text(message), id=str(uuid.uuid4()))
+        origin = cast("Any", message.origin)
+        if message.role == "tool":
+            return origin.model_copy(update={"content": _text(message)})
+        texts = (part.text for part in message.parts if isinstance(part, Text))
+        return origin.model_copy(update={"content": _with_new_texts(origin.content, texts)})
 
 
 def _part(block: Mapping[str, Any]) -> Part:
@@ -203,29 +199,20 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _usage(message: Any) -> Usage | None:  # noqa: ANN401
-    said = getattr(message, "usage_metadata", None)
-    if not said:
-        return None
-    reasoning = said.get("output_token_details", {}).get("reasoning", 0)
-    return Usage(
-        input=said["input_tokens"], output=said["output_tokens"], reasoning=min(reasoning, said["output_tokens"])
-    )
-
-
 def _text(message: Message) -> str:
     inner = (part.parts if isinstance(part, ToolResult) else (part,) for part in message.parts)
     return "\n".join(part.text for parts in inner for part in parts if isinstance(part, Text))
 
 
-def _retold(content: Any, texts: Iterator[str]) -> Any:  # noqa: ANN401
+def _with_new_texts(content: Any, texts: Iterator[str]) -> Any:  # noqa: ANN401
     """Return the content of a message with other texts, one for each of its texts."""
     if isinstance(content, str):
         return next(texts, content)
-    return [_retold_block(block, texts) for block in content]
-
-
-def _retold_block(block: Any, texts: Iterator[str]) -> Any:  # noqa: ANN401
-    if isinstance(block, str):
-        return next(texts, block)
-    return {**block, "text": next(texts, block["text"])} if block.get("type") == "text" else block
+    made = list[Any]()
+    for block in content:
+        if isinstance(block, str):
+            made.append(next(texts, block))
+        else:
+            is_text = block.get("type") == "text"
+            made.append({**block, "text": next(texts, block["text"])} if is_text else block)
+    return made

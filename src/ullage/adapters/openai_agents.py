@@ -108,25 +108,28 @@ class CompactingSession:
     ) -> list[Any]:
         def told(context: Context) -> None:
             tell(context)
-            self._tell_of_agent(context)
+            if self._agent is None:
+                return
+            tools = [tool for tool in self._agent.tools if hasattr(tool, "params_json_schema")]
+            context.offer(
+                [
+                    {
+                        "type": "function",
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": cast("Json", tool.params_json_schema),
+                    }
+                    for tool in tools
+                ]
+            )
+            if context.summarizer is None:
+                context.summarizer = cast("Summarizer", ModelSummarizer(self._agent.model))
 
         given, prepared = await self._following.prepare(items, told)
         self._kept, self._shown, self._given = kept, items, given
         if self.tell is not None:
             self.tell(prepared.event)
         return list(given)
-
-    def _tell_of_agent(self, context: Context) -> None:
-        if self._agent is None:
-            return
-        context.offer([_tool(tool) for tool in self._agent.tools if hasattr(tool, "params_json_schema")])
-        if context.summarizer is None:
-            context.summarizer = cast("Summarizer", ModelSummarizer(self._agent.model))
-
-
-def _tool(tool: Any) -> JsonObject:  # noqa: ANN401
-    schema = cast("Json", tool.params_json_schema)
-    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema}
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,12 @@ def history_processor(begin: Begin, *, tell: Callable[[JsonObject], None] | None
     following = Following(begin=begin, conversion=_Conversion())
 
     async def process(run: object, messages: list[Any]) -> list[Any]:
-        given, prepared = await following.prepare(messages, lambda context: _describe_run(context, run, messages))
+        def describe(context: Context) -> None:
+            context.instruct(messages[-1].instructions if messages and messages[-1].kind == "request" else None)
+            if context.summarizer is None:
+                context.summarizer = cast("Summarizer", ModelSummarizer(cast("Any", run).model))
+
+        given, prepared = await following.prepare(messages, describe)
         if tell is not None:
             tell(prepared.event)
         return given
@@ -84,17 +89,17 @@ class ModelSummarizer:
         )
 
 
-def _describe_run(context: Context, run: object, messages: Sequence[Any]) -> None:
-    context.instruct(messages[-1].instructions if messages and messages[-1].kind == "request" else None)
-    if context.summarizer is None:
-        context.summarizer = cast("Summarizer", ModelSummarizer(cast("Any", run).model))
-
-
 class _Conversion:
     def read(self, message: object) -> Shown:
         said = cast("Any", message)
         if said.kind == "response":
-            return Shown(natives=_pieces(message, [("assistant", list(said.parts))]), usage=_usage(said.usage))
+            reported = said.usage
+            reasoning = min(reported.output_reasoning_tokens, reported.output_tokens)
+            usage = Usage(input=reported.input_tokens, output=reported.output_tokens, reasoning=reasoning)
+            return Shown(
+                natives=_pieces(message, [("assistant", list(said.parts))]),
+                usage=usage if reported.input_tokens else None,
+            )
         # One request may contain a system prompt, results and several prompts, only some of which are dropped.
         runs = _runs(said.parts)
         pinned = frozenset(number for number, (role, _) in enumerate(runs) if role == "system")
@@ -104,20 +109,14 @@ class _Conversion:
         if (same := find_unchanged_origin(natives)) is not None:
             return same
         pieces = [one for one in natives if isinstance(one, Mirrored)]
-        return _rewrite_message(pieces) if pieces else _make_message(cast("Message", natives[0]))
-
-
-def _rewrite_message(pieces: Sequence[Mirrored]) -> object:
-    now = [_write_part(part, parts) for one in pieces for parts in [iter(one.parts)] for part in one.own]
-    return replace(cast("Any", pieces[0].origin), parts=now)
-
-
-def _make_message(message: Message) -> object:
-    messages = load("pydantic_ai.messages", _EXTRA)
-    text = "\n".join(map(_text, message.parts))
-    if message.role == "assistant":
-        return messages.ModelResponse(parts=[messages.TextPart(text)])
-    return messages.ModelRequest(parts=[messages.UserPromptPart(text)])
+        if pieces:
+            now = [_write_part(part, parts) for one in pieces for parts in [iter(one.parts)] for part in one.own]
+            return replace(cast("Any", pieces[0].origin), parts=now)
+        message, messages = cast("Message", natives[0]), load("pydantic_ai.messages", _EXTRA)
+        text = "\n".join(map(_text, message.parts))
+        if message.role == "assistant":
+            return messages.ModelResponse(parts=[messages.TextPart(text)])
+        return messages.ModelRequest(parts=[messages.UserPromptPart(text)])
 
 
 def _role(part: Any) -> Role:  # noqa: ANN401
@@ -184,20 +183,17 @@ def _content(content: Any) -> Part:  # noqa: ANN401
     if kind in ("text-content", "structured-content"):
         return Text(content.content)
     media_type = str(getattr(content, "media_type", None) or "")
-    shape = _shape(media_type)
+    shape: Literal["image", "audio", "video", "document"] = "document"
+    match media_type.partition("/")[0]:
+        case "image" | "audio" | "video" as known:
+            shape = known
+        case _:
+            pass
     if kind == "binary":
         return Media(kind=shape, media_type=media_type, data=content.base64)
     if kind.endswith("-url"):
         return Media(kind=shape, media_type=media_type, url=content.url)
     return Unknown({"kind": kind, "content": _text_of_value(content)})
-
-
-def _shape(media_type: str) -> Literal["image", "audio", "video", "document"]:
-    match media_type.partition("/")[0]:
-        case "image" | "audio" | "video" as shape:
-            return shape
-        case _:
-            return "document"
 
 
 def _text_of_value(value: object) -> str:
@@ -220,10 +216,3 @@ def _write_part(part: Any, parts: Iterator[Part]) -> Any:  # noqa: ANN401
 def _text(part: Part) -> str:
     parts = part.parts if isinstance(part, ToolResult) else (part,)
     return "\n".join(one.text for one in parts if isinstance(one, Text))
-
-
-def _usage(said: Any) -> Usage | None:  # noqa: ANN401
-    if not said.input_tokens:
-        return None
-    reasoning = min(said.output_reasoning_tokens, said.output_tokens)
-    return Usage(input=said.input_tokens, output=said.output_tokens, reasoning=reasoning)

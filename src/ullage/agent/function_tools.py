@@ -387,13 +387,11 @@ _NOTHING = "(no output)"
 
 def parts_of(reply: Reply) -> tuple[Part, ...]:
     if reply.needs is not None:
-        needs = reply.needs
-        methods = [one.get("method") for one in needs.requests.values() if isinstance(one, Mapping)]
+        methods = [one.get("method") for one in reply.needs.requests.values() if isinstance(one, Mapping)]
         asked = ", ".join(f"`{method}`" for method in methods if isinstance(method, str)) or "something"
-        unanswerable = (
-            f"Before it goes on the tool asks for {asked}, and nobody can be asked here. It was not carried out."
+        return (
+            Text(f"Before it goes on the tool asks for {asked}, and nobody can be asked here. It was not carried out."),
         )
-        return (Text(unanswerable),)
     found = tuple(part for block in reply.content for part in _block(block))
     if not found and reply.structured is not None:
         return (Text(_json(reply.structured.value)),)
@@ -411,22 +409,16 @@ def _block(block: Block) -> Iterator[Part]:
                 yield Text(text)
         case {"type": "image" | "audio", "data": str(data), "mimeType": str(kind)}:
             yield _bytes(data, kind)
+        case {"type": "resource", "resource": {"text": str(text)}}:
+            yield Text(text or _NOTHING)
+        case {"type": "resource", "resource": {"blob": str(data), **rest}}:
+            yield _bytes(data, str(rest.get("mimeType", "application/octet-stream")))
         case {"type": "resource", "resource": Mapping() as resource}:
-            yield _resource(cast("JsonObject", resource))
+            yield Text(_json(dict(cast("JsonObject", resource))))
         case {"type": "resource_link", "uri": str(uri)}:
             yield Text(f"{block.get('name') or 'resource'}: {uri}")
         case _:
             yield Text(_json(dict(block)))
-
-
-def _resource(resource: JsonObject) -> Part:
-    match resource:
-        case {"text": str(text)}:
-            return Text(text or _NOTHING)
-        case {"blob": str(data)}:
-            return _bytes(data, str(resource.get("mimeType", "application/octet-stream")))
-        case _:
-            return Text(_json(dict(resource)))
 
 
 def _bytes(data: str, media_type: str) -> Part:
@@ -512,32 +504,25 @@ class Offered:
                 raise
             return self._last
         revisions = tuple(listing.revision for listing in listings)
-        if revisions != self._last.revisions:
-            self._last = _offering(self.sources, listings, revisions)
+        if revisions == self._last.revisions:
+            return self._last
+        pairs = zip(self.sources, listings, strict=True)
+        offered = [(source, tool) for source, listing in pairs for tool in listing.tools]
+        names = acceptable_names(tool.name for _, tool in offered)
+        behind = dict(zip(names, offered, strict=True))
+        # Texts that the model reads (a masked result, another tool's description) contain the sources' own names.
+        for source, tool in offered:
+            for name in (tool.name, *tool.aliases):
+                behind.setdefault(name, (source, tool))
+        definitions = tuple(
+            ToolDefinition(name=name, description=tool.description, schema=dict(tool.input_schema))
+            for name, (_, tool) in zip(names, offered, strict=True)
+        )
+        natives = tuple[JsonObject, ...](
+            {"name": one.name, "description": one.description, "schema": dict(one.schema)} for one in definitions
+        )
+        self._last = Offering(definitions=definitions, natives=natives, behind=behind, revisions=revisions)
         return self._last
-
-
-def _offering(sources: Sequence[ToolSource], listings: Sequence[Listing], revisions: tuple[str, ...]) -> Offering:
-    pairs = zip(sources, listings, strict=True)
-    offered = [(source, tool) for source, listing in pairs for tool in listing.tools]
-    names = acceptable_names(tool.name for _, tool in offered)
-    behind = dict(zip(names, offered, strict=True))
-    # Texts that the model reads (a masked result, another tool's description) contain the sources' own names.
-    for source, tool in offered:
-        for name in (tool.name, *tool.aliases):
-            behind.setdefault(name, (source, tool))
-    definitions = tuple(_definition(name, tool) for name, (_, tool) in zip(names, offered, strict=True))
-    return Offering(
-        definitions=definitions, natives=tuple(map(_native, definitions)), behind=behind, revisions=revisions
-    )
-
-
-def _definition(name: str, tool: Tool) -> ToolDefinition:
-    return ToolDefinition(name=name, description=tool.description, schema=dict(tool.input_schema))
-
-
-def _native(definition: ToolDefinition) -> JsonObject:
-    return {"name": definition.name, "description": definition.description, "schema": dict(definition.schema)}
 
 
 _CUT = "It was cut off before it answered and may have been carried out: check before you call it again."
@@ -573,15 +558,16 @@ class Calls:
             reply = Reply.text(f"The tool failed: {type(error).__name__}: {error}", is_error=True)
         result = _result(call, parts_of(reply), is_error=reply.is_error or reply.needs is not None)
         self._results[number] = result
-        returned = Returned(
-            id=call.id or "",
-            tool=self.offering.name_of(call.name),
-            text=text_in(result.parts),
-            media=sum(isinstance(part, Media) for part in result.parts),
-            is_error=result.is_error,
-            meta=reply.meta,
+        tell(
+            Returned(
+                id=call.id or "",
+                tool=self.offering.name_of(call.name),
+                text=text_in(result.parts),
+                media=sum(isinstance(part, Media) for part in result.parts),
+                is_error=result.is_error,
+                meta=reply.meta,
+            )
         )
-        tell(returned)
 
     async def _reply(self, call: ToolCall) -> Reply:
         asked = Call(tool=call.name, arguments=_arguments(call), caller=self.caller, deadline=self.deadline)
@@ -618,29 +604,27 @@ def find_unanswered_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
 
 def with_own_ids(message: Message, new_id: Callable[[], str]) -> Message:
     """Return an answer in which every call has a distinct id. Not every server ensures that."""
-    seen = set[str]()
-    return replace(message, parts=tuple(_with_own_id(part, seen, new_id) for part in message.parts))
-
-
-def _with_own_id(part: Part, seen: set[str], new_id: Callable[[], str]) -> Part:
-    if not isinstance(part, ToolCall):
-        return part
-    identity = part.id if part.id and part.id not in seen else new_id()
-    seen.add(identity)
-    return part if identity == part.id else replace(part, id=identity)
+    seen, parts = set[str](), list[Part]()
+    for part in message.parts:
+        own = part
+        if isinstance(own, ToolCall):
+            identity = own.id if own.id and own.id not in seen else new_id()
+            seen.add(identity)
+            own = own if identity == own.id else replace(own, id=identity)
+        parts.append(own)
+    return replace(message, parts=tuple(parts))
 
 
 def make_sendable(message: Message) -> Message:
     """Return an answer that can be sent back. Arguments that are not a JSON object would make the provider refuse every
     later request; they are wrapped in an object as text."""
-    return replace(message, parts=tuple(_make_part_sendable(part) for part in message.parts))
-
-
-def _make_part_sendable(part: Part) -> Part:
-    if not isinstance(part, ToolCall):
-        return part
-    try:
-        _arguments(part)
-    except InvalidArguments:
-        return replace(part, arguments=json.dumps({"malformed": part.arguments}, ensure_ascii=False))
-    return part
+    parts = list[Part]()
+    for part in message.parts:
+        own = part
+        if isinstance(own, ToolCall):
+            try:
+                _arguments(own)
+            except InvalidArguments:
+                own = replace(own, arguments=json.dumps({"malformed": own.arguments}, ensure_ascii=False))
+        parts.append(own)
+    return replace(message, parts=tuple(parts))

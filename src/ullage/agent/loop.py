@@ -21,7 +21,6 @@ import anyio
 from ullage.context import Context, Prepared
 from ullage.delegate import Ask, Delegate, Outcome, ProviderFailed, TextDelta, TooLong
 from ullage.messages import Message, Text, Thinking, ToolCall
-from ullage.models import Usage
 from ullage.tool import ANONYMOUS, Caller, JsonObject
 
 from .function_tools import (
@@ -159,8 +158,9 @@ class _Run:
                     raise
                 yield self._end("deadline", step - 1)
                 return
-            if (why := self._why_over()) is not None:
-                yield self._end(why, step)
+            completion = self._answered.completion
+            if not completion.tool_calls:
+                yield self._end(completion.finish if completion.finish in ("length", "refusal") else "stop", step)
                 return
         yield self._end("steps", self.max_steps)
 
@@ -172,9 +172,15 @@ class _Run:
             async for event in events:
                 yield event
         outcome = self._answered
-        message = with_own_ids(self._carried_back(outcome), self.new_id)
+        message, is_usual = outcome.completion.message, self._is_usual(outcome)
+        if not is_usual:
+            # Another model's thinking is encrypted for that model, and others refuse it.
+            parts = tuple(part for part in message.parts if not isinstance(part, Thinking))
+            message = replace(message, parts=parts)
+        message = with_own_ids(message, self.new_id)
         answer = [make_sendable(message)] if message.parts else []
-        self.context.observe(usage=self._usage(outcome), answer=answer, is_recorded=True)
+        usage = outcome.usage if outcome.usage_reported and is_usual else None
+        self.context.observe(usage=usage, answer=answer, is_recorded=True)
         work = Calls(
             calls=tuple(part for part in message.parts if isinstance(part, ToolCall)),
             offering=offering,
@@ -182,7 +188,7 @@ class _Run:
             deadline=self.ask.deadline,
         )
         try:
-            used = Used(
+            yield Used(
                 step=step,
                 model=outcome.candidate.entry.model,
                 usage=outcome.usage,
@@ -190,10 +196,12 @@ class _Run:
                 cost=outcome.cost,
                 warnings=outcome.warnings,
             )
-            yield used
-            async with aclosing(_run_calls(work)) as events:
-                async for event in events:
-                    yield event
+            for call in work.calls:
+                yield Called(id=call.id or "", tool=offering.name_of(call.name), arguments=call.arguments)
+            async with running(work.run) as returning:
+                async for returned in returning:
+                    yield returned
+                await returning.value()
         finally:
             # However the step ends, every call gets a result.
             if work.calls:
@@ -217,7 +225,15 @@ class _Run:
 
     async def _stream_answer(self, prepared: Prepared, offering: Offering) -> AsyncGenerator[Event, None]:
         """Stream the answer."""
-        ask, told = self._put(prepared, offering), list[str]()
+        status, system, told = prepared.status, prepared.system, list[str]()
+        before = system if isinstance(system, Message) else Message(role="system", parts=(Text(str(system)),))
+        ask = replace(
+            self.ask,
+            messages=(*((before,) if system else ()), *cast("tuple[Message, ...]", prepared.messages)),
+            tools=offering.definitions,
+            prompt_tokens=status.used,
+            max_output_tokens=self.ask.max_output_tokens or max(1, min(status.reserve, status.free)),
+        )
         async with running(partial(self.delegate.run, ask)) as work:
             async for heard in work:
                 told += [heard.text] if isinstance(heard, TextDelta) else []
@@ -226,17 +242,6 @@ class _Run:
         text = self._answered.completion.text
         if "".join(told) != text:
             yield Corrected(text)
-
-    def _put(self, prepared: Prepared, offering: Offering) -> Ask:
-        status, system = prepared.status, prepared.system
-        before = system if isinstance(system, Message) else Message(role="system", parts=(Text(str(system)),))
-        return replace(
-            self.ask,
-            messages=(*((before,) if system else ()), *cast("tuple[Message, ...]", prepared.messages)),
-            tools=offering.definitions,
-            prompt_tokens=status.used,
-            max_output_tokens=self.ask.max_output_tokens or max(1, min(status.reserve, status.free)),
-        )
 
     @property
     def _answered(self) -> Outcome:
@@ -256,32 +261,6 @@ class _Run:
             return self.context.model == outcome.candidate.entry.model
         return asked.card.id == answered.card.id
 
-    def _carried_back(self, outcome: Outcome) -> Message:
-        """Remove another model's thinking from the answer: it is encrypted for that model, and others refuse it."""
-        message = outcome.completion.message
-        if self._is_usual(outcome):
-            return message
-        return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Thinking)))
-
-    def _usage(self, outcome: Outcome) -> Usage | None:
-        """Return the reported usage if it can correct the context's figures."""
-        return outcome.usage if outcome.usage_reported and self._is_usual(outcome) else None
-
-    def _why_over(self) -> Ending | None:
-        completion = self._answered.completion
-        if completion.tool_calls:
-            return None
-        return completion.finish if completion.finish in ("length", "refusal") else "stop"
-
     def _end(self, reason: Ending, steps: int) -> End:
         text = self._outcome.completion.text if self._outcome else ""
         return End(reason=reason, text=text, steps=steps)
-
-
-async def _run_calls(work: Calls) -> AsyncGenerator[Event, None]:
-    for call in work.calls:
-        yield Called(id=call.id or "", tool=work.offering.name_of(call.name), arguments=call.arguments)
-    async with running(work.run) as returning:
-        async for returned in returning:
-            yield returned
-        await returning.value()

@@ -4,13 +4,13 @@ Nothing is checked and nothing is dropped: a block, role or tool of unknown shap
 caching (`cache_control`) and restrict callers (`caller`) are left out of the parts, because no model reads them.
 """
 
-from collections.abc import Callable, Mapping
-from json import dumps
+from collections.abc import Mapping
 from typing import Literal
 
 from ullage.tool import Json
 
 from .bedrock import is_converse, rewrite_converse
+from .openai import read_arguments
 from .openai import read_tool as read_openai_tool
 from .parts import (
     Format,
@@ -28,12 +28,12 @@ from .parts import (
     extras,
     items_of,
     text_of,
+    text_or_none,
 )
 
 __all__ = ["read", "read_block", "read_message"]
 
 Block = Mapping[str, Json]
-Reader = Callable[[Block], tuple[Part, ...] | None]
 
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _MEDIA: Mapping[str, Literal["image", "video", "audio"]] = {"image": "image", "video": "video", "audio": "audio"}
@@ -103,45 +103,32 @@ def read_block(item: Json) -> tuple[Part, ...]:
         return (Text(item),)
     if not isinstance(item, dict):
         return (Unknown(item),)
-    kind = text_of(item.get("type"))
-    reader = _read_result if kind.endswith("tool_result") else _READERS.get(kind)
-    return (reader and reader(item)) or (Unknown(item),)
+    match item:
+        case {"type": "text", "text": str(text)}:
+            return (Text(text), *extras(item, _MARKS | {"text"}))
+        case {"type": "thinking", "thinking": str(text)}:
+            seal = text_or_none(item.get("signature"))
+            thinking = Thinking(text=text, signature=seal, sealed_as=None if seal is None else "signature")
+            return (thinking, *extras(item, _MARKS | {"thinking", "signature"}))
+        case {"type": "redacted_thinking", "data": str(data)}:
+            return (Thinking(text="", signature=data, sealed_as="redacted"),)
+        # Only Bedrock has blocks of video or audio.
+        case {"type": "image" | "video" | "audio" as kind, "source": dict() as source}:
+            media = _read_source(kind, source)
+            return (*media, *extras(item, _MARKS | {"source"})) if media else (Unknown(item),)
+        case {"type": "document", "source": dict() as source}:
+            return _read_document(item, source) or (Unknown(item),)
+        case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use", "name": str(name)}:
+            call = ToolCall(name=name, arguments=read_arguments(item.get("input")), id=text_or_none(item.get("id")))
+            return (call, *extras(item, _MARKS | {"name", "id", "input"}))
+        case {"type": str(kind)} if kind.endswith("tool_result"):
+            return _read_result(item, kind)
+        case _:
+            return (Unknown(item),)
 
 
-def _read_text(item: Block) -> tuple[Part, ...] | None:
-    text = item.get("text")
-    return (Text(text), *extras(item, _MARKS | {"text"})) if isinstance(text, str) else None
-
-
-def _read_thinking(item: Block) -> tuple[Part, ...] | None:
-    text, signature = item.get("thinking"), item.get("signature")
-    if not isinstance(text, str):
-        return None
-    thinking = (
-        Thinking(text=text, signature=signature, sealed_as="signature")
-        if isinstance(signature, str)
-        else Thinking(text=text)
-    )
-    return (thinking, *extras(item, _MARKS | {"thinking", "signature"}))
-
-
-def _read_redacted(item: Block) -> tuple[Part, ...] | None:
-    data = item.get("data")
-    return (Thinking(text="", signature=data, sealed_as="redacted"),) if isinstance(data, str) else None
-
-
-def _read_medium(item: Block) -> tuple[Part, ...] | None:
-    """Read an image, or a video or audio block, which only Bedrock has."""
-    source = item.get("source")
-    media = _read_source(text_of(item.get("type")), source) if isinstance(source, dict) else ()
-    return (*media, *extras(item, _MARKS | {"source"})) if media else None
-
-
-def _read_document(item: Block) -> tuple[Part, ...] | None:
+def _read_document(item: Block, source: Block) -> tuple[Part, ...] | None:
     """Read a document: its text, or else a medium; then its other fields as an `Unknown` part under `document`."""
-    source = item.get("source")
-    if not isinstance(source, dict):
-        return None
     kind, data = source.get("type"), source.get("data")
     said: dict[str, Json] = {key: item[key] for key in item if key not in _MARKS | {"source"}}
     if kind == "content":
@@ -168,45 +155,12 @@ def _read_source(kind: str, source: Block) -> tuple[Part, ...]:
     return (medium, *extras(source, frozenset({"type", "media_type", "data", "url", "file_id"})))
 
 
-def _read_call(item: Block) -> tuple[Part, ...] | None:
-    name, identity = item.get("name"), item.get("id")
-    if not isinstance(name, str):
-        return None
-    call = ToolCall(
-        name=name,
-        arguments=_arguments(item.get("input")),
-        id=identity if isinstance(identity, str) else None,
-    )
-    return (call, *extras(item, _MARKS | {"name", "id", "input"}))
-
-
-def _arguments(value: Json) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _read_result(item: Block) -> tuple[Part, ...]:
+def _read_result(item: Block, kind: str) -> tuple[Part, ...]:
     """Read the result of a call. A tool that Anthropic ran itself is named by its block's type."""
-    kind, call_id = text_of(item.get("type")), item.get("tool_use_id")
     result = ToolResult(
         parts=_read_content(item.get("content")),
-        call_id=call_id if isinstance(call_id, str) else None,
+        call_id=text_or_none(item.get("tool_use_id")),
         name=None if kind == "tool_result" else kind,
         is_error=item.get("is_error") is True,
     )
     return (result, *extras(item, _MARKS | {"content", "tool_use_id", "is_error"}))
-
-
-_READERS: Mapping[str, Reader] = {
-    "text": _read_text,
-    "thinking": _read_thinking,
-    "redacted_thinking": _read_redacted,
-    "image": _read_medium,
-    "video": _read_medium,
-    "audio": _read_medium,
-    "document": _read_document,
-    "tool_use": _read_call,
-    "server_tool_use": _read_call,
-    "mcp_tool_use": _read_call,
-}

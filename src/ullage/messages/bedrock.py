@@ -8,6 +8,7 @@ of a count-tokens call (`{"input": {"converse": …}}`) is unwrapped first.
 
 from binascii import a2b_base64
 from collections.abc import Mapping
+from contextlib import suppress
 from json import dumps, loads
 from typing import cast
 
@@ -23,7 +24,7 @@ _BODY_KEYS = frozenset({"toolConfig", "inferenceConfig", "additionalModelRequest
 _BLOCK_KEYS = frozenset(
     {
         *("toolUse", "toolResult", "cachePoint", "reasoningContent", "citationsContent", "guardContent"),
-        *("image", "document", "video", "audio"),
+        *("image", "document", "video", "audio", "searchResult"),
     }
 )
 _READ_KEYS = frozenset(
@@ -39,7 +40,10 @@ def is_converse(body: Table) -> bool:
     system: Table = {"content": body.get("system")}
     holders = [*tables_at(body, "messages"), system]
     blocks = [block for holder in holders for block in tables_at(holder, "content")]
-    return bool(blocks) and all("type" not in block for block in blocks) and any(map(_is_block, blocks))
+    if any("type" in block for block in blocks):
+        return False
+    # A block has one key that names it, with the details below.
+    return any("text" in block or any(isinstance(block.get(key), dict) for key in _BLOCK_KEYS) for block in blocks)
 
 
 def unwrap_count_tokens(body: Table) -> Table:
@@ -80,18 +84,14 @@ def rewrite_converse(body: Table) -> dict[str, Json]:
     if choice := table_at(config, "toolChoice"):
         kind = next(iter(choice))
         rewritten["tool_choice"] = {"type": kind, **table_at(choice, kind)}
-    if schema := _answer_schema(table_at(body, "outputConfig")):
+    # Converse carries the schema of a structured answer as JSON text.
+    answer = table_at(table_at(table_at(body, "outputConfig"), "textFormat"), "structure")
+    schema = table_at(answer, "jsonSchema").get("schema")
+    with suppress(ValueError):
+        schema = cast("Json", loads(schema)) if isinstance(schema, str) else schema
+    if schema:
         rewritten["output_format"] = {"type": "json_schema", "schema": schema}
     return rewritten
-
-
-def _answer_schema(config: Table) -> Json:
-    """Return the schema of a structured answer, which Converse carries as JSON text."""
-    wanted = table_at(table_at(table_at(config, "textFormat"), "structure"), "jsonSchema").get("schema")
-    try:
-        return cast("Json", loads(wanted)) if isinstance(wanted, str) else wanted
-    except ValueError:
-        return wanted
 
 
 def _tool(tool: Table) -> Json:
@@ -104,11 +104,6 @@ def _tool(tool: Table) -> Json:
     schema = table_at(spec, "inputSchema").get("json")
     kept: dict[str, Json] = {key: value for key, value in spec.items() if key != "inputSchema"}
     return {**kept, "input_schema": schema}
-
-
-def _is_block(block: Table) -> bool:
-    """Return whether a block has Converse's own form: one key that names it, with the details below."""
-    return "text" in block or any(isinstance(block.get(key), dict) for key in _BLOCK_KEYS)
 
 
 def _blocks(holder: Table, key: str) -> list[Json]:
@@ -130,11 +125,21 @@ def _block(block: Table) -> Json:
             return {
                 "type": "tool_result",
                 "tool_use_id": inner.get("toolUseId"),
-                "content": [_result(item) for item in tables_at(inner, "content")],
+                "content": [
+                    # A JSON value becomes its text.
+                    {"type": "text", "text": dumps(item["json"], ensure_ascii=False)}
+                    if "json" in item
+                    else _block(item)
+                    for item in tables_at(inner, "content")
+                ],
                 "is_error": inner.get("status") == "error",
             }
         case "reasoningContent":
-            return _reasoning(inner) or dict(block)
+            said, sealed = table_at(inner, "reasoningText"), inner.get("redactedContent")
+            signature: dict[str, Json] = {"signature": said["signature"]} if "signature" in said else {}
+            redacted: Json = {"type": "redacted_thinking", "data": sealed} if isinstance(sealed, str) else dict(block)
+            is_shown = isinstance(said.get("text"), str)
+            return {"type": "thinking", "thinking": said["text"], **signature} if is_shown else redacted
         case "image" | "document" | "video" | "audio":
             return _medium(kind, inner) or dict(block)
         case "citationsContent":
@@ -142,25 +147,12 @@ def _block(block: Table) -> Json:
             return {"type": "text", "text": "".join(texts)}
         case "guardContent":
             text = table_at(inner, "text").get("text")
-            return {"type": "text", "text": text} if isinstance(text, str) else dict(block)
+            image = _medium("image", table_at(inner, "image")) or dict(block)
+            return {"type": "text", "text": text} if isinstance(text, str) else image
+        case "searchResult":
+            return {"type": "search_result", **inner}
         case _:
             return dict(block)
-
-
-def _result(item: Table) -> Json:
-    """Convert one item of a tool's result: a text, a medium, or a JSON value, which becomes its text."""
-    if "json" in item:
-        return {"type": "text", "text": dumps(item["json"], ensure_ascii=False)}
-    return _block(item)
-
-
-def _reasoning(inner: Table) -> Json:
-    said = table_at(inner, "reasoningText")
-    if isinstance(said.get("text"), str):
-        signature: dict[str, Json] = {"signature": said["signature"]} if "signature" in said else {}
-        return {"type": "thinking", "thinking": said["text"], **signature}
-    sealed = inner.get("redactedContent")
-    return {"type": "redacted_thinking", "data": sealed} if isinstance(sealed, str) else None
 
 
 def _medium(kind: str, inner: Table) -> Json:
@@ -169,22 +161,18 @@ def _medium(kind: str, inner: Table) -> Json:
     about: dict[str, Json] = {"title": inner["name"]} if kind == "document" and "name" in inner else {}
     about |= {key: inner[key] for key in ("context", "citations") if key in inner}
     if isinstance(data := source.get("bytes"), str):
-        text = _decoded_text(data) if form in _TEXT_FORMATS else None
-        if text is not None:
-            return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
+        if form in _TEXT_FORMATS:
+            with suppress(ValueError):  # bytes that are no text stay bytes
+                text = a2b_base64(data).decode("utf-8")
+                return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
         media_type = f"{'application' if kind == 'document' else kind}/{form}"
         return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}, **about}
     if isinstance(text := source.get("text"), str):
         return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
+    if chunks := tables_at(source, "content"):
+        return {"type": kind, "source": {"type": "content", "content": [_block(chunk) for chunk in chunks]}, **about}
     address = table_at(source, "s3Location").get("uri")
     return {"type": kind, "source": {"type": "url", "url": address}, **about} if isinstance(address, str) else None
 
 
 _TEXT_FORMATS = ("txt", "md", "csv", "html")
-
-
-def _decoded_text(data: str) -> str | None:
-    try:
-        return a2b_base64(data).decode("utf-8")
-    except ValueError:
-        return None

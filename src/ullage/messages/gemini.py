@@ -26,6 +26,7 @@ from .parts import (
     ToolResult,
     Unknown,
     items_of,
+    text_of,
     text_or_none,
 )
 
@@ -34,41 +35,60 @@ __all__ = ["read", "read_message", "read_part"]
 _DECLARATIONS = "functionDeclarations"
 _READ_KEYS = frozenset({"model", "contents", "content", "requests", "systemInstruction", "tools", "toolConfig"})
 _ROLES: Mapping[str, Role] = {"model": "assistant", "function": "tool", "tool": "tool", "system": "system"}
-_KINDS: Mapping[str, Literal["image", "audio", "video"]] = {"image": "image", "audio": "audio", "video": "video"}
+_KINDS: Mapping[str, Literal["image", "audio", "video", "document"]] = {
+    "image": "image",
+    "audio": "audio",
+    "video": "video",
+}
 _SCHEMAS = ("responseSchema", "responseJsonSchema")
+_SDK_TOP_KEYS = frozenset({"systemInstruction", "tools", "toolConfig", "cachedContent", "safetySettings", "labels"})
+"""Keys that Google's SDK takes in `config` and sends beside `generationConfig`."""
 
 
 def read(body: Mapping[str, Json]) -> Request:
     """Read a request into neutral parts; keys that are not understood go to `settings`."""
-    top = _camel(body)
+    top = _with_sdk_config(_camel(body))
     model = top.get("model")
     config = _object(top.get("generationConfig"))
-    declared = tuple(_declarations(top.get("tools")))
+    settings = {key: value for key, value in top.items() if key not in _READ_KEYS}
+    # The role in a `systemInstruction` has no effect, but Google charges a token for it.
+    if isinstance(role := _object(top.get("systemInstruction")).get("role"), str):
+        settings["systemInstruction"] = {"role": role}
+    # An embedding has its texts in `content`, and a batch of them in `requests`.
+    batch = (
+        _camel(request).get("content") if isinstance(request, dict) else request
+        for request in items_of(top.get("requests"))
+    )
+    conversation = (top.get("contents"), top.get("content"), *batch)
+    declared = (
+        _camel(item)
+        for tool in items_of(top.get("tools"))
+        if isinstance(tool, dict)
+        for item in items_of(_camel(tool).get(_DECLARATIONS))
+        if isinstance(item, dict)
+    )
     return Request(
         format=Format.GEMINI,
         model=model if isinstance(model, str) else None,
         system=tuple(_read_contents(top.get("systemInstruction"), "system")),
-        messages=tuple(message for contents in _contents(top) for message in _read_contents(contents, "user")),
+        messages=tuple(message for contents in conversation for message in _read_contents(contents, "user")),
         tools=(*map(_read_declaration, declared), *_hosted_tools(top.get("tools"))),
         tool_choice=top.get("toolConfig"),
         output_schema=next((config[key] for key in _SCHEMAS if config.get(key) is not None), None),
-        settings={key: value for key, value in top.items() if key not in _READ_KEYS} | _instruction_role(top),
+        settings=settings,
     )
 
 
-def _instruction_role(top: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the role given in a `systemInstruction`: it has no effect, but Google charges a token for it."""
-    role = _object(top.get("systemInstruction")).get("role")
-    return {"systemInstruction": {"role": role}} if isinstance(role, str) else {}
-
-
-def _contents(top: Mapping[str, Json]) -> Iterator[Json]:
-    """Yield the values that contain the conversation: `contents`, or for an embedding `content` or a batch of
-    `requests`."""
-    yield top.get("contents")
-    yield top.get("content")
-    for request in items_of(top.get("requests")):
-        yield _camel(request).get("content") if isinstance(request, dict) else request
+def _with_sdk_config(top: dict[str, Json]) -> dict[str, Json]:
+    """Return the body with the `config` of a call of Google's SDK in the places where the API has its keys."""
+    config = top.get("config")
+    if not isinstance(config, dict):
+        return top
+    named = _camel(config)
+    generation = {key: value for key, value in named.items() if key not in _SDK_TOP_KEYS}
+    above = {key: value for key, value in named.items() if key in _SDK_TOP_KEYS}
+    rest = {key: value for key, value in top.items() if key != "config"}
+    return {**above, "generationConfig": generation, **rest}
 
 
 def _read_contents(contents: Json, role: Role) -> Iterator[Message]:
@@ -83,12 +103,9 @@ def read_message(content: Json, role: Role = "user") -> Message:
     if "parts" not in fields:
         return Message(role=role, parts=tuple(read_part(content)))
     parts = tuple(part for item in items_of(fields["parts"]) for part in read_part(item))
-    return Message(role=_role(fields.get("role"), role), parts=(*parts, *_unknown(fields, "parts", "role")))
-
-
-def _role(name: Json, default: Role) -> Role:
-    """Return the role as written; a `systemInstruction` has the role of the system, whichever it gives."""
-    return default if default == "system" or not isinstance(name, str) else _ROLES.get(name, default)
+    # A `systemInstruction` has the role of the system, whichever it gives.
+    given = role if role == "system" else _ROLES.get(text_of(fields.get("role")), role)
+    return Message(role=given, parts=(*parts, *_unknown(fields, "parts", "role")))
 
 
 def read_part(item: Json) -> Iterator[Part]:
@@ -130,7 +147,9 @@ def _read_object(fields: Mapping[str, Json]) -> Iterator[Part]:
         known = reader(inner)
         if known is None:
             continue
-        resolution = _resolution(fields.get("mediaResolution")) if isinstance(known, Media) else None
+        # A part's own resolution is an object with a level or, in some clients, the level itself.
+        level = fields.get("mediaResolution") if isinstance(known, Media) else None
+        resolution = text_or_none(level.get("level") if isinstance(level, dict) else level)
         yield replace(known, detail=resolution) if isinstance(known, Media) else known
         yield from _unknown(inner, *read_keys)
         yield from _unknown(fields, key, *_marks(fields), *(["mediaResolution"] if resolution else []))
@@ -142,11 +161,6 @@ def _marks(fields: Mapping[str, Json]) -> tuple[str, ...]:
     """Return the keys that mark a part as a thought, where their values have the expected type."""
     marks: dict[str, type] = {"thought": bool, "thoughtSignature": str}
     return tuple(key for key, kind in marks.items() if isinstance(fields.get(key), kind))
-
-
-def _resolution(value: Json) -> str | None:
-    """Return a part's own resolution, which is an object with a level or, in some clients, the level itself."""
-    return text_or_none(value.get("level") if isinstance(value, dict) else value)
 
 
 def _read_call(call: Mapping[str, Json]) -> Part | None:
@@ -168,36 +182,24 @@ def _read_response(response: Mapping[str, Json]) -> Part | None:
     )
 
 
-def _read_inline(media: Mapping[str, Json]) -> Part | None:
-    """Read inline data. Google's clients write it in URL-safe base64, which other providers do not accept; it is
-    converted."""
-    data = media.get("data")
-    return _media(media, data=data.replace("-", "+").replace("_", "/")) if isinstance(data, str) else None
-
-
-def _read_file(media: Mapping[str, Json]) -> Part | None:
-    address = media.get("fileUri")
-    return _media(media, url=address) if isinstance(address, str) else None
-
-
-def _media(media: Mapping[str, Json], data: str | None = None, url: str | None = None) -> Media:
-    media_type = text_or_none(media.get("mimeType"))
-    kind = _KINDS.get((media_type or "").partition("/")[0])
-    return Media(kind=kind or "document", media_type=media_type, data=data, url=url)
+def _media(media: Mapping[str, Json], key: Literal["data", "fileUri"]) -> Media | None:
+    """Read inline data or an address. Google's clients write data in URL-safe base64, which other providers do not
+    accept; it is converted."""
+    place, media_type = media.get(key), text_or_none(media.get("mimeType"))
+    if not isinstance(place, str):
+        return None
+    kind = _KINDS.get((media_type or "").partition("/")[0], "document")
+    if key == "fileUri":
+        return Media(kind=kind, media_type=media_type, url=place)
+    return Media(kind=kind, media_type=media_type, data=place.replace("-", "+").replace("_", "/"))
 
 
 _READERS: Mapping[str, tuple[Callable[[Mapping[str, Json]], Part | None], tuple[str, ...]]] = {
     "functionCall": (_read_call, ("name", "args", "id")),
     "functionResponse": (_read_response, ("name", "response", "parts", "id")),
-    "inlineData": (_read_inline, ("mimeType", "data")),
-    "fileData": (_read_file, ("mimeType", "fileUri")),
+    "inlineData": (lambda media: _media(media, "data"), ("mimeType", "data")),
+    "fileData": (lambda media: _media(media, "fileUri"), ("mimeType", "fileUri")),
 }
-
-
-def _declarations(tools: Json) -> Iterator[Mapping[str, Json]]:
-    for tool in items_of(tools):
-        fields = _camel(tool) if isinstance(tool, dict) else {}
-        yield from (_camel(item) for item in items_of(fields.get(_DECLARATIONS)) if isinstance(item, dict))
 
 
 def _read_declaration(declared: Mapping[str, Json]) -> ToolDefinition:
@@ -234,14 +236,11 @@ def _unknown(fields: Mapping[str, Json], *known: str) -> Iterator[Part]:
 
 def _camel(fields: Mapping[str, Json]) -> dict[str, Json]:
     """Return the object with its own keys in camel case; nested keys keep their spelling."""
-    return {_camel_key(str(key)): value for key, value in fields.items()}
-
-
-def _camel_key(key: str) -> str:
-    if "_" not in key:
-        return key
-    head, *rest = key.split("_")
-    return key if not head else head + "".join(word[:1].upper() + word[1:] for word in rest)
+    camel: dict[str, Json] = {}
+    for key, value in fields.items():
+        head, *rest = str(key).split("_")
+        camel[head + "".join(word[:1].upper() + word[1:] for word in rest) if head else str(key)] = value
+    return camel
 
 
 def _object(value: Json) -> Mapping[str, Json]:

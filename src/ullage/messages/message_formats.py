@@ -65,23 +65,19 @@ def _json(value: object) -> Json:
     if kind in _SCALARS:
         return cast("Json", value)
     if kind is dict:
-        return _json_table(cast("dict[str, object]", value))
-    return _json_list(cast("list[object]", value)) if kind is list else _json_other(value)
-
-
-def _json_table(table: dict[str, object]) -> Json:
-    changed = table
-    for key, value in table.items():
-        if type(value) not in _SCALARS and (made := _json(value)) is not value:
-            changed = dict(table) if changed is table else changed
-            changed[key] = made
-    return cast("Json", changed)
-
-
-def _json_list(values: list[object]) -> Json:
-    made = [_json(value) for value in values]
-    same = all(new is old for new, old in zip(made, values, strict=True))
-    return cast("Json", values) if same else made
+        table = cast("dict[str, object]", value)
+        changed = table
+        for key, inner in table.items():
+            if type(inner) not in _SCALARS and (made := _json(inner)) is not inner:
+                changed = dict(table) if changed is table else changed
+                changed[key] = made
+        return cast("Json", changed)
+    if kind is list:
+        values = cast("list[object]", value)
+        listed = [_json(inner) for inner in values]
+        same = all(new is old for new, old in zip(listed, values, strict=True))
+        return cast("Json", values) if same else listed
+    return _json_other(value)
 
 
 def _json_other(value: object) -> Json:
@@ -104,25 +100,17 @@ def _json_object(value: Any) -> Json:  # noqa: ANN401
     """Convert an SDK's object as the SDK itself would send it."""
     if not isinstance(value, type):
         if callable(getattr(value, "model_dump", None)):
-            return _json(_dump_sdk_object(value))
+            # OpenAI's and Anthropic's clients send what was set, less their internal fields; Google's, recognised by
+            # `to_json_dict`, send all that is not None, under the wire's names.
+            if hasattr(value, "to_json_dict"):
+                return _json(value.model_dump(mode="json", by_alias=True, exclude_none=True))
+            own = getattr(value, "__api_exclude__", None)
+            return _json(value.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=own, warnings=False))
         if callable(getattr(value, "to_dict", None)):
             return _json(value.to_dict())
         if hasattr(value, "__dataclass_fields__"):
-            return _json(asdict(value, dict_factory=_without_nothing))
+            return _json(asdict(value, dict_factory=lambda own: {key: one for key, one in own if one is not None}))
     raise _unreadable(value)
-
-
-def _dump_sdk_object(model: Any) -> object:  # noqa: ANN401
-    """Return an SDK object's fields. OpenAI's and Anthropic's clients send what was set, less their internal fields;
-    Google's, recognised by `to_json_dict`, send all that is not None, under the wire's names."""
-    if hasattr(model, "to_json_dict"):
-        return model.model_dump(mode="json", by_alias=True, exclude_none=True)
-    own = getattr(model, "__api_exclude__", None)
-    return model.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=own, warnings=False)
-
-
-def _without_nothing(fields: list[tuple[str, object]]) -> dict[str, object]:
-    return {name: value for name, value in fields if value is not None}
 
 
 def _unreadable(native: object) -> UnreadableRequest:
@@ -142,7 +130,13 @@ _CHAT_ROLES = frozenset({"system", "developer", "tool", "function"})
 _NOT_ANTHROPICS = _CHAT_ROLES - {"system"}
 """Roles that Anthropic's messages do not have. Since 2026 system messages are allowed among them, though they are rare.
 """
-_CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
+_CHAT_KEYS = frozenset(
+    {
+        *("tool_calls", "tool_call_id", "function_call", "refusal", "audio", "images"),
+        *("reasoning", "reasoning_content", "reasoning_details"),
+    }
+)
+"""Keys of a message that only chats have."""
 _GEMINI_PARTS = frozenset(
     {
         *("text", "functionCall", "function_call", "functionResponse", "function_response"),
@@ -165,7 +159,7 @@ def detect_format(body: Mapping[str, Json]) -> Format:
     keys = body.keys()
     if keys & _GEMINI_KEYS:
         return Format.GEMINI
-    if keys & _RESPONSES_KEYS:
+    if keys & _RESPONSES_KEYS or isinstance(body.get("prompt"), dict):
         return Format.OPENAI_RESPONSES
     if "messages" in keys:
         return _of_messages(body)
@@ -188,7 +182,7 @@ def detect_messages(messages: Iterable[object], *, model: str | None = None) -> 
     told, roles = None, set[str]()
     for message in messages:
         item = {} if isinstance(message, str) else plain(message)
-        told = _maker(message) or _shape(item)
+        told = _format_of_sdk(message) or _format_of_item(item)
         if told is not None:
             return told
         roles.add(text_of(item.get("role")))
@@ -205,7 +199,7 @@ def _of_messages(body: Mapping[str, Json]) -> Format:
     if is_converse(body):
         return Format.ANTHROPIC
     roles = {text_of(message.get("role")) for message in messages}
-    if roles & _NOT_ANTHROPICS or any("tool_calls" in message for message in messages):
+    if roles & _NOT_ANTHROPICS or any(message.keys() & _CHAT_KEYS for message in messages):
         return Format.OPENAI_CHAT
     said = body.keys() & _ANTHROPIC_KEYS or any("input_schema" in tool for tool in _objects(body.get("tools")))
     kinds = {text_of(block.get("type")) for message in messages for block in _objects(message.get("content"))}
@@ -213,7 +207,7 @@ def _of_messages(body: Mapping[str, Json]) -> Format:
     return Format.ANTHROPIC if said or kinds & _ANTHROPIC_BLOCKS or named else Format.OPENAI_CHAT
 
 
-def _maker(message: object) -> Format | None:
+def _format_of_sdk(message: object) -> Format | None:
     """Return the format by the module of an SDK object's class, or of the classes of objects inside a dict."""
     if isinstance(message, Message):
         return Format.ULLAGE
@@ -224,7 +218,7 @@ def _maker(message: object) -> Format | None:
     return next((format for start, format in _MAKERS for name in modules if name.startswith(start)), None)  # noqa: A001
 
 
-def _shape(item: Mapping[str, Json]) -> Format | None:
+def _format_of_item(item: Mapping[str, Json]) -> Format | None:
     if "parts" in item:
         return Format.ULLAGE if _is_neutral(item) else Format.GEMINI
     if "role" not in item and "type" not in item and item.keys() & _GEMINI_PARTS:
@@ -233,11 +227,7 @@ def _shape(item: Mapping[str, Json]) -> Format | None:
         return Format.OPENAI_CHAT
     if "type" in item:
         return Format.ANTHROPIC if "stop_reason" in item else Format.OPENAI_RESPONSES
-    return _content(_objects(item.get("content")))
-
-
-def _content(blocks: Sequence[Mapping[str, Json]]) -> Format | None:
-    kinds = {text_of(block.get("type")) for block in blocks}
+    kinds = {text_of(block.get("type")) for block in _objects(item.get("content"))}
     if kinds & _RESPONSES_BLOCKS:
         return Format.OPENAI_RESPONSES
     if kinds & _CHAT_BLOCKS:
@@ -300,8 +290,10 @@ def read_request(body: Mapping[str, Any], format: Format | None = None) -> Reque
         if others and not body.keys() & _HELD_IN[format]:
             raise UnreadableRequest(
                 f"the body has `{others[0]}` and is no `{format}` request",
-                suggestion="name the format it is in, or none: it is told from its shape",
+                suggestion="name the format it is in, or leave it out to detect it",
                 options=tuple(Format),
             )
-    body = unwrap_count_tokens(body)
+    # The body of Google's count-tokens call contains the request.
+    inner = body.get("generateContentRequest")
+    body = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else unwrap_count_tokens(body)
     return _REQUEST_READERS[detect_format(body) if format is None else format](body)

@@ -6,8 +6,7 @@ A part has its kind as `type` and its fields under their own names; empty fields
 nothing. JSON from other sources is read too: a part of another shape becomes `Unknown`, as in the other readers.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from collections.abc import Iterator, Mapping
 
 from ullage.tool import Json
 
@@ -47,12 +46,6 @@ _SEALS: Mapping[str, SealedAs] = {
     "thought_signature": "thought_signature",
     "encrypted": "encrypted",
 }
-_KINDS: Mapping[str, Literal["image", "audio", "video", "document"]] = {
-    "image": "image",
-    "audio": "audio",
-    "video": "video",
-    "document": "document",
-}
 _READ_KEYS = frozenset({"model", "system", "messages", "tools", "tool_choice", "output_schema"})
 _SCHEMAS = ("schema", "parameters", "input_schema", "inputSchema")
 
@@ -77,17 +70,16 @@ def read(body: Mapping[str, Json]) -> Request:
     return Request(
         format=Format.ULLAGE,
         model=model if isinstance(model, str) else None,
-        system=tuple(map(_read_system, items_of(system))),
+        system=tuple(
+            Message(role="system", parts=(Text(one),)) if isinstance(one, str) else from_json(one)
+            for one in items_of(system)
+        ),
         messages=tuple(map(from_json, items_of(body.get("messages")))),
         tools=tuple(map(_read_tool, items_of(body.get("tools")))),
         tool_choice=body.get("tool_choice"),
         output_schema=body.get("output_schema"),
         settings={key: value for key, value in body.items() if key not in _READ_KEYS},
     )
-
-
-def _read_system(value: Json) -> Message:
-    return Message(role="system", parts=(Text(value),)) if isinstance(value, str) else from_json(value)
 
 
 def _read_tool(tool: Json) -> ToolDefinition:
@@ -135,73 +127,41 @@ def _drop_none_fields(**fields: Json) -> dict[str, Json]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _read_parts(parts: Json) -> tuple[Part, ...]:
-    return tuple(part for item in items_of(parts) for part in _read_part(item))
+def _read_parts(parts: Json) -> Iterator[Part]:
+    """Yield each part, and after it the values beside its known keys; an item of another shape is unknown."""
+    for item in items_of(parts):
+        match item:
+            case {"type": "text", "text": str(text)}:
+                yield Text(text)
+            case {"type": "thinking", "text": str(text)}:
+                seal = _SEALS.get(text_of(item.get("sealed_as")))
+                yield Thinking(text=text, signature=text_or_none(item.get("signature")), sealed_as=seal)
+            case {"type": "media", "kind": "image" | "audio" | "video" | "document" as kind}:
+                said = {key: text_or_none(item.get(key)) for key in ("media_type", "data", "url", "detail")}
+                yield Media(kind=kind, **said)
+            case {"type": "tool_call", "name": str(name), "arguments": str(arguments)}:
+                yield ToolCall(name=name, arguments=arguments, id=text_or_none(item.get("id")))
+            case {"type": "tool_result"}:
+                yield ToolResult(
+                    parts=tuple(_read_parts(item.get("parts"))),
+                    call_id=text_or_none(item.get("call_id")),
+                    name=text_or_none(item.get("name")),
+                    is_error=item.get("is_error") is True,
+                )
+            case {"type": "unknown"}:
+                yield Unknown(item.get("value"))
+            case _:
+                yield Unknown(item)
+                continue
+        yield from extras(item, _PART_KEYS[text_of(item["type"])])
 
 
-def _read_part(item: Json) -> Iterator[Part]:
-    reader, fields = _READERS.get(text_of(item.get("type")), _NOBODY) if isinstance(item, dict) else _NOBODY
-    part = reader(item) if isinstance(item, dict) else None
-    if part is None:
-        yield Unknown(item)
-    else:
-        yield part
-        yield from extras(item, fields) if isinstance(item, dict) else ()
-
-
-def _read_text(item: Mapping[str, Json]) -> Part | None:
-    text = item.get("text")
-    return Text(text) if isinstance(text, str) else None
-
-
-def _read_thinking(item: Mapping[str, Json]) -> Part | None:
-    text = item.get("text")
-    if not isinstance(text, str):
-        return None
-    seal = _SEALS.get(text_of(item.get("sealed_as")))
-    return Thinking(text=text, signature=text_or_none(item.get("signature")), sealed_as=seal)
-
-
-def _read_media(item: Mapping[str, Json]) -> Part | None:
-    kind = _KINDS.get(text_of(item.get("kind")))
-    if kind is None:
-        return None
-    said = {key: text_or_none(item.get(key)) for key in ("media_type", "data", "url", "detail")}
-    return Media(kind=kind, **said)
-
-
-def _read_call(item: Mapping[str, Json]) -> Part | None:
-    name, arguments = item.get("name"), item.get("arguments")
-    if not isinstance(name, str) or not isinstance(arguments, str):
-        return None
-    return ToolCall(name=name, arguments=arguments, id=text_or_none(item.get("id")))
-
-
-def _read_result(item: Mapping[str, Json]) -> Part | None:
-    return ToolResult(
-        parts=_read_parts(item.get("parts")),
-        call_id=text_or_none(item.get("call_id")),
-        name=text_or_none(item.get("name")),
-        is_error=item.get("is_error") is True,
-    )
-
-
-def _read_unknown(item: Mapping[str, Json]) -> Part | None:
-    return Unknown(item.get("value"))
-
-
-def _read_nothing(_item: Mapping[str, Json]) -> Part | None:
-    return None
-
-
-_Reader = tuple[Callable[[Mapping[str, Json]], Part | None], frozenset[str]]
-_NOBODY: _Reader = (_read_nothing, frozenset())
-_READERS: Mapping[str, _Reader] = {
-    "text": (_read_text, frozenset({"type", "text"})),
-    "thinking": (_read_thinking, frozenset({"type", "text", "signature", "sealed_as"})),
-    "media": (_read_media, frozenset({"type", "kind", "media_type", "data", "url", "detail"})),
-    "tool_call": (_read_call, frozenset({"type", "name", "arguments", "id"})),
-    "tool_result": (_read_result, frozenset({"type", "parts", "call_id", "name", "is_error"})),
-    "unknown": (_read_unknown, frozenset({"type", "value"})),
+_PART_KEYS: Mapping[str, frozenset[str]] = {
+    "text": frozenset({"type", "text"}),
+    "thinking": frozenset({"type", "text", "signature", "sealed_as"}),
+    "media": frozenset({"type", "kind", "media_type", "data", "url", "detail"}),
+    "tool_call": frozenset({"type", "name", "arguments", "id"}),
+    "tool_result": frozenset({"type", "parts", "call_id", "name", "is_error"}),
+    "unknown": frozenset({"type", "value"}),
 }
-"""The reader of each kind of part, and the keys that it reads."""
+"""The keys that are read of each kind of part."""

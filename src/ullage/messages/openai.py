@@ -81,8 +81,9 @@ def read_thinking(value: Json) -> tuple[Part, ...]:
         return ()
     if isinstance(value, str):
         return (Thinking(text=value),)
-    texts = [_text_of(item) for item in value] if isinstance(value, list) else [None]
-    known = [text for text in texts if text is not None]
+    items = value if isinstance(value, list) else [None]
+    texts = [item.get("text") if isinstance(item, dict) else item for item in items]
+    known = [text for text in texts if isinstance(text, str)]
     return (Thinking(text="\n".join(known)),) if len(known) == len(texts) else (Unknown(value),)
 
 
@@ -109,11 +110,6 @@ def _read_part(item: Json) -> tuple[Part, ...]:
     return (reader and reader(item)) or (Unknown(item),)
 
 
-def _text_of(item: Json) -> str | None:
-    text = item.get("text") if isinstance(item, dict) else item
-    return text if isinstance(text, str) else None
-
-
 def _text_at(key: str) -> Reader:
     def read(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
         text = item.get(key)
@@ -121,10 +117,6 @@ def _text_at(key: str) -> Reader:
         return (Text(text), *extras(item, known)) if isinstance(text, str) else None
 
     return read
-
-
-def _read_thinking_part(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
-    return read_thinking(item.get("thinking")) or None
 
 
 def _address_at(key: str, kind: Kind) -> Reader:
@@ -186,7 +178,7 @@ _READERS: Mapping[str, Reader] = {
     "input_text": _text_at("text"),
     "output_text": _text_at("text"),
     "refusal": _text_at("refusal"),
-    "thinking": _read_thinking_part,
+    "thinking": lambda item: read_thinking(item.get("thinking")) or None,
     "image_url": _address_at("image_url", "image"),
     "video_url": _address_at("video_url", "video"),
     "document_url": _address_at("document_url", "document"),
@@ -225,10 +217,13 @@ def read_chat(body: Mapping[str, Json]) -> Request:
     tools = (*items_of(body.get("tools")), *items_of(body.get("functions")))
     # Marks that the texts are to be continued or embedded, rather than answered as messages.
     completion = {key: True for key in ("prompt", "input") if key in body and "messages" not in body}
+    # The texts of a completion or an embedding have no role; they are read as the user's.
+    texts = (*items_of(body.get("prompt")), *items_of(body.get("input")))
+    bare = (Message(role="user", parts=(Text(text) if isinstance(text, str) else Unknown(text),)) for text in texts)
     return Request(
         format=Format.OPENAI_CHAT,
         model=model if isinstance(model, str) else None,
-        messages=(*map(read_chat_message, items_of(body.get("messages"))), *_bare_texts(body)),
+        messages=(*map(read_chat_message, items_of(body.get("messages"))), *bare),
         tools=tuple(map(read_tool, tools)),
         tool_choice=body.get("tool_choice", body.get("function_call")),
         output_schema=body.get("response_format"),
@@ -260,21 +255,20 @@ def read_tool(tool: Json) -> ToolDefinition:
     )
 
 
-def _bare_texts(body: Mapping[str, Json]) -> Iterator[Message]:
-    """Yield the texts of a completion or embedding as user messages, because they have no role."""
-    for text in (*items_of(body.get("prompt")), *items_of(body.get("input"))):
-        yield Message(role="user", parts=(Text(text) if isinstance(text, str) else Unknown(text),))
-
-
 def read_chat_message(message: Json) -> Message:
     """Read one of a request's `messages`."""
     role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
     if not isinstance(message, dict) or role is None:
         return Message(role="user", parts=(Unknown(message),))
-    name = message.get("name")
+    name = text_or_none(message.get("name"))
     if role == "tool":
-        return Message(role="tool", parts=(_read_result(message), *extras(message, _MESSAGE_KEYS)))
-    return Message(role=role, parts=tuple(_read_parts(message)), name=name if isinstance(name, str) else None)
+        result = ToolResult(
+            parts=read_content(message.get("content")),
+            call_id=text_or_none(message.get("tool_call_id")),
+            name=text_or_none(message.get("tool_name")) if "name" not in message else name,
+        )
+        return Message(role="tool", parts=(result, *extras(message, _MESSAGE_KEYS)))
+    return Message(role=role, parts=tuple(_read_parts(message)), name=name)
 
 
 def _read_parts(message: Mapping[str, Json]) -> Iterator[Part]:
@@ -283,9 +277,8 @@ def _read_parts(message: Mapping[str, Json]) -> Iterator[Part]:
     yield from thoughts or read_reasoning_details(message.get("reasoning_details"))
     yield from read_content(message.get("content"))
     for image in items_of(message.get("images")):
-        # One of Ollama's `images`, which are base64 without a media type.
-        read_image = Media(kind="image", data=image) if isinstance(image, str) else Unknown({"images": [image]})
-        yield read_image
+        # Ollama's are base64 without a media type; OpenRouter's are parts as in `content`.
+        yield from (Media(kind="image", data=image),) if isinstance(image, str) else _read_part(image)
     refusal = message.get("refusal")
     if refusal:
         yield Text(refusal) if isinstance(refusal, str) else Unknown({"refusal": refusal})
@@ -299,22 +292,12 @@ def _read_call(call: Json) -> Iterator[Part]:
     if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(function.get("name"), str):
         yield Unknown(call)
         return
-    identity = call.get("id")
     yield ToolCall(
         name=text_of(function["name"]),
         arguments=read_arguments(function.get("arguments")),
-        id=identity if isinstance(identity, str) else None,
+        id=text_or_none(call.get("id")),
     )
     yield from extras(call, frozenset({"id", "type", "index", "function", "name", "arguments"}))
-
-
-def _read_result(message: Mapping[str, Json]) -> ToolResult:
-    call_id, name = message.get("tool_call_id"), message.get("name", message.get("tool_name"))
-    return ToolResult(
-        parts=read_content(message.get("content")),
-        call_id=call_id if isinstance(call_id, str) else None,
-        name=name if isinstance(name, str) else None,
-    )
 
 
 _OPENAI_RESPONSES_ROLES: Mapping[str, Role] = {
@@ -326,6 +309,7 @@ _OPENAI_RESPONSES_ROLES: Mapping[str, Role] = {
 _OPENAI_RESPONSES_READ_KEYS = frozenset({"model", "instructions", "input", "tools", "tool_choice", "text"})
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _CALL_KEYS = frozenset({"type", "call_id", "name", "arguments", "input", "status"})
+_SAID_KEYS = frozenset({"type", "id", "role", "content", "status", "phase"})
 _OUTPUTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "computer_call_output", "local_shell_call_output"}
 )
@@ -333,38 +317,23 @@ _OUTPUTS = frozenset(
 
 def read_responses(body: Mapping[str, Json]) -> Request:
     """Read a request into neutral parts; keys that are not understood go to `settings`."""
-    model, text = body.get("model"), body.get("text")
+    text, instructions = body.get("text"), body.get("instructions")
+    settings = {key: value for key, value in body.items() if key not in _OPENAI_RESPONSES_READ_KEYS}
+    rest = {key: value for key, value in text.items() if key != "format"} if isinstance(text, dict) else text
+    if isinstance(instructions, str):
+        system = (Message(role="developer", parts=(Text(instructions),)),)
+    else:
+        system = tuple(map(read_responses_message, items_of(instructions)))
     return Request(
         format=Format.OPENAI_RESPONSES,
-        model=model if isinstance(model, str) else None,
-        system=tuple(_read_instructions(body.get("instructions"))),
+        model=text_or_none(body.get("model")),
+        system=system,
         messages=tuple(map(read_responses_message, items_of(body.get("input")))),
-        tools=tuple(_read_tools(body.get("tools"))),
+        tools=tuple(map(read_tool, items_of(body.get("tools")))),
         tool_choice=body.get("tool_choice"),
         output_schema=text.get("format") if isinstance(text, dict) else None,
-        settings=dict(_settings(body)),
+        settings=settings | ({"text": rest} if rest else {}),
     )
-
-
-def _settings(body: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    for key, value in body.items():
-        if key not in _OPENAI_RESPONSES_READ_KEYS:
-            yield key, value
-    text = body.get("text")
-    rest = {key: value for key, value in text.items() if key != "format"} if isinstance(text, dict) else text
-    if rest:
-        yield "text", rest
-
-
-def _read_instructions(instructions: Json) -> Iterator[Message]:
-    if isinstance(instructions, str):
-        yield Message(role="developer", parts=(Text(instructions),))
-    else:
-        yield from map(read_responses_message, items_of(instructions))
-
-
-def _read_tools(tools: Json) -> Iterator[ToolDefinition]:
-    yield from map(read_tool, items_of(tools))
 
 
 def read_responses_message(item: Json) -> Message:
@@ -375,39 +344,21 @@ def read_responses_message(item: Json) -> Message:
         return Message(role="user", parts=(Unknown(item),))
     kind = item.get("type", "message")
     if kind == "message":
-        return _read_said(item)
-    if isinstance(kind, str) and kind in _CALLS:
-        return Message(role="assistant", parts=tuple(_read_responses_call(item, _CALLS[kind])))
+        role = _OPENAI_RESPONSES_ROLES.get(text_of(item.get("role")))
+        if role is None:
+            return Message(role="user", parts=(Unknown(item),))
+        return Message(role=role, parts=(*read_content(item.get("content")), *extras(item, _SAID_KEYS)))
+    name, call_id = item.get("name"), text_or_none(item.get("call_id"))
+    if isinstance(kind, str) and kind in _CALLS and isinstance(name, str):
+        call = ToolCall(name=name, arguments=read_arguments(item.get(_CALLS[kind])), id=call_id)
+        return Message(role="assistant", parts=(call, *extras(item, _CALL_KEYS)))
     if isinstance(kind, str) and kind in _OUTPUTS:
-        call_id, output = item.get("call_id"), item.get("output")
-        read_output = ToolResult(
-            parts=read_content([output] if isinstance(output, dict) else output),
-            call_id=call_id if isinstance(call_id, str) else None,
-        )
-        return Message(role="tool", parts=(read_output,))
+        output = item.get("output")
+        parts = read_content([output] if isinstance(output, dict) else output)
+        return Message(role="tool", parts=(ToolResult(parts=parts, call_id=call_id),))
     if kind == "reasoning":
         return Message(role="assistant", parts=tuple(_read_reasoning(item)))
     return Message(role="assistant", parts=(Unknown(item),))
-
-
-def _read_said(item: Mapping[str, Json]) -> Message:
-    wanted = item.get("role")
-    role = _OPENAI_RESPONSES_ROLES.get(wanted) if isinstance(wanted, str) else None
-    if role is None:
-        return Message(role="user", parts=(Unknown(dict(item)),))
-    known = frozenset({"type", "id", "role", "content", "status", "phase"})
-    return Message(role=role, parts=(*read_content(item.get("content")), *extras(item, known)))
-
-
-def _read_responses_call(item: Mapping[str, Json], key: str) -> Iterator[Part]:
-    name, identity = item.get("name"), item.get("call_id")
-    if not isinstance(name, str):
-        yield Unknown(dict(item))
-        return
-    yield ToolCall(
-        name=name, arguments=read_arguments(item.get(key)), id=identity if isinstance(identity, str) else None
-    )
-    yield from extras(item, _CALL_KEYS)
 
 
 def _read_reasoning(item: Mapping[str, Json]) -> Iterator[Part]:

@@ -9,7 +9,6 @@ written to a cache, and all output, including reasoning. What a provider does no
 A value of an unexpected type counts as absent: providers add and omit fields, and an answer is not rejected for that.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ullage.errors import InvalidArguments
@@ -71,18 +70,6 @@ def _chat_usage(said: JsonObject) -> Usage:
     )
 
 
-def _responses_usage(said: JsonObject) -> Usage:
-    """Read usage of OpenAI Responses: as chat, with other key names."""
-    details = table_at(said, "input_tokens_details")
-    return _sound(
-        tokens_at(said, "input_tokens"),
-        tokens_at(said, "output_tokens"),
-        cache_read=tokens_at(details, "cached_tokens"),
-        cache_write=tokens_at(details, "cache_write_tokens"),
-        reasoning=tokens_at(table_at(said, "output_tokens_details"), "reasoning_tokens"),
-    )
-
-
 def _anthropic_usage(said: JsonObject) -> Usage:
     """Read usage of Anthropic: `input_tokens` excludes what was read from and written to the cache."""
     fresh, read, write = (
@@ -132,20 +119,29 @@ def _within(part: int | None, whole: int | None) -> int | None:
     return part if part is None or whole is None else min(part, whole)
 
 
-_USAGE_READERS: Mapping[Format, Callable[[JsonObject], Usage]] = {
-    Format.OPENAI_CHAT: _chat_usage,
-    Format.OPENAI_RESPONSES: _responses_usage,
-    Format.ANTHROPIC: _anthropic_usage,
-    Format.GEMINI: _gemini_usage,
-}
-
-
 def read_usage(said: JsonObject, format: Format) -> Usage:  # noqa: A002
     """Return the usage of an answer in one of the providers' formats.
 
     A provider that reports only a total, under the key names of either OpenAI format, has it counted as input.
     """
-    usage = _USAGE_READERS[format](said)
+    match format:
+        case Format.OPENAI_CHAT:
+            usage = _chat_usage(said)
+        case Format.OPENAI_RESPONSES:
+            details = table_at(said, "input_tokens_details")
+            usage = _sound(
+                tokens_at(said, "input_tokens"),
+                tokens_at(said, "output_tokens"),
+                cache_read=tokens_at(details, "cached_tokens"),
+                cache_write=tokens_at(details, "cache_write_tokens"),
+                reasoning=tokens_at(table_at(said, "output_tokens_details"), "reasoning_tokens"),
+            )
+        case Format.ANTHROPIC:
+            usage = _anthropic_usage(said)
+        case Format.GEMINI:
+            usage = _gemini_usage(said)
+        case Format.ULLAGE:
+            raise InvalidArguments("no provider reports usage in neutral parts", suggestion="give a `Usage`")
     totals = (tokens_at(said, key) for key in ("total_tokens", "totalTokenCount"))
     total = next((one for one in totals if one is not None), None)
     if total is None or usage.input is not None or usage.output is not None:
@@ -173,41 +169,27 @@ def read_answer(response: JsonObject, format: Format) -> Answer:  # noqa: A002
     Raises:
         InvalidArguments: The format is `Format.ULLAGE`, in which no provider answers.
     """
-    reader = _READERS.get(format)
-    if reader is None:
-        raise InvalidArguments(
-            "no provider answers in neutral parts",
-            suggestion="give usage and messages apart: observe(usage=…, answer=…)",
-        )
-    natives, usage = reader(response)
+    usage, natives = table_at(response, "usage"), list[dict[str, Json]]()
+    match format:
+        case Format.OPENAI_CHAT:
+            natives = [
+                dict(message)
+                for choice in tables_at(response, "choices")[:1]
+                if (message := table_at(choice, "message"))
+            ]
+        case Format.OPENAI_RESPONSES:
+            natives = [dict(item) for item in tables_at(response, "output")]
+        case Format.ANTHROPIC:
+            if content := response.get("content"):
+                natives.append({"role": "assistant", "content": content})
+        case Format.GEMINI:
+            contents = [dict(table_at(one, "content")) for one in tables_at(response, "candidates")[:1]]
+            natives, usage = [one for one in contents if one.get("parts")], table_at(response, "usageMetadata")
+        case Format.ULLAGE:
+            raise InvalidArguments(
+                "no provider answers in neutral parts",
+                suggestion="give usage and messages apart: observe(usage=…, answer=…)",
+            )
     identity = text_at(response, "id") or text_at(response, "responseId")
     model = text_at(response, "model") or text_at(response, "modelVersion")
     return Answer(tuple(natives), read_usage(usage, format), identity, model)
-
-
-def _chat(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:
-    messages = [dict(table_at(choice, "message")) for choice in tables_at(response, "choices")[:1]]
-    return [message for message in messages if message], table_at(response, "usage")
-
-
-def _responses(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:
-    return [dict(item) for item in tables_at(response, "output")], table_at(response, "usage")
-
-
-def _anthropic(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:
-    content = response.get("content")
-    answered: list[dict[str, Json]] = [{"role": "assistant", "content": content}] if content else []
-    return answered, table_at(response, "usage")
-
-
-def _gemini(response: JsonObject) -> tuple[list[dict[str, Json]], JsonObject]:
-    contents = [dict(table_at(one, "content")) for one in tables_at(response, "candidates")[:1]]
-    return [content for content in contents if content.get("parts")], table_at(response, "usageMetadata")
-
-
-_READERS: Mapping[Format, Callable[[JsonObject], tuple[list[dict[str, Json]], JsonObject]]] = {
-    Format.OPENAI_CHAT: _chat,
-    Format.OPENAI_RESPONSES: _responses,
-    Format.ANTHROPIC: _anthropic,
-    Format.GEMINI: _gemini,
-}

@@ -58,11 +58,27 @@ def with_results(native: object, format: Format, texts: Mapping[int, str]) -> ob
         texts: By the number of the result, from 0: its new text.
     """
     if isinstance(native, Message):
-        return _with_parts(native, _numbered_parts(native.parts, texts))
+        places = count()
+        numbers = [next(places) if isinstance(part, ToolResult) else -1 for part in native.parts]
+        parts = (
+            replace(part, parts=(Text(texts[number]),)) if isinstance(part, ToolResult) and number in texts else part
+            for part, number in zip(native.parts, numbers, strict=True)
+        )
+        return _with_parts(native, parts)
     if isinstance(native, str):
         return native
     item = plain(native)
-    made = _REWRITERS[format](item, texts)
+    match format:
+        case Format.OPENAI_CHAT:
+            made = _put(item, "content", texts.get(0)) if item.get("role") in ("tool", "function") else item
+        case Format.OPENAI_RESPONSES:
+            made = _put(item, "output", texts.get(0)) if text_of(item.get("type")) in _OUTPUTS else item
+        case Format.ANTHROPIC:
+            made = _anthropic_results(item, texts)
+        case Format.GEMINI:
+            made = _gemini_results(item, texts)
+        case Format.ULLAGE:
+            made = _neutral_results(item, texts)
     return native if made is item else made
 
 
@@ -70,12 +86,15 @@ def with_texts(native: object, format: Format, change: Callable[[str], str]) -> 
     """Return the message with `change` applied to its plain texts, except results; the same object where nothing
     changes."""
     if isinstance(native, Message):
-        parts = (_rewrite_text(part, change) if isinstance(part, Text) else part for part in native.parts)
+        parts = (
+            Text(text) if isinstance(part, Text) and (text := change(part.text)) != part.text else part
+            for part in native.parts
+        )
         return _with_parts(native, parts)
     if isinstance(native, str):
         return change(native) if format in (Format.OPENAI_RESPONSES, Format.GEMINI) else native
     item = plain(native)
-    made = _retold(item, format, change)
+    made = _rewrite_plain_texts(item, format, change)
     return native if made is item else made
 
 
@@ -147,26 +166,6 @@ def _with_parts(message: Message, parts: Iterable[Part]) -> Message:
     return message if same else replace(message, parts=made)
 
 
-def _numbered_parts(parts: tuple[Part, ...], texts: Mapping[int, str]) -> Iterable[Part]:
-    places = count()
-    for part in parts:
-        text = texts.get(next(places)) if isinstance(part, ToolResult) else None
-        yield replace(part, parts=(Text(text),)) if isinstance(part, ToolResult) and text is not None else part
-
-
-def _rewrite_text(part: Text, change: Callable[[str], str]) -> Text:
-    text = change(part.text)
-    return part if text == part.text else Text(text)
-
-
-def _chat_result(item: Item, texts: Mapping[int, str]) -> Item:
-    return _put(item, "content", texts.get(0)) if item.get("role") in ("tool", "function") else item
-
-
-def _responses_result(item: Item, texts: Mapping[int, str]) -> Item:
-    return _put(item, "output", texts.get(0)) if text_of(item.get("type")) in _OUTPUTS else item
-
-
 def _anthropic_results(item: Item, texts: Mapping[int, str]) -> Item:
     places = count()
 
@@ -216,22 +215,16 @@ def _neutral_results(item: Item, texts: Mapping[int, str]) -> Item:
     return _within(item, "parts", change)
 
 
-_REWRITERS: Mapping[Format, Callable[[Item, Mapping[int, str]], Item]] = {
-    Format.OPENAI_CHAT: _chat_result,
-    Format.OPENAI_RESPONSES: _responses_result,
-    Format.ANTHROPIC: _anthropic_results,
-    Format.GEMINI: _gemini_results,
-    Format.ULLAGE: _neutral_results,
-}
-
-
-def _retold(item: Item, format: Format, change: Callable[[str], str]) -> Item:  # noqa: A002
+def _rewrite_plain_texts(item: Item, format: Format, change: Callable[[str], str]) -> Item:  # noqa: A002
     def leaf(one: Json) -> Json:
         if isinstance(one, str):
             return change(one)
-        if not isinstance(one, dict) or not _is_plain_text(one, format):
+        if not isinstance(one, dict) or not isinstance(one.get("text"), str):
             return one
-        return _put(one, "text", change(text_of(one["text"])))
+        # A thought or a signed text of Gemini's is no plain text.
+        sealed = one.get("thought") is True or any(isinstance(one.get(key), str) for key in _SIGNATURES)
+        is_plain = not sealed if format is Format.GEMINI else text_of(one.get("type")) in _TEXTS[format]
+        return _put(one, "text", change(text_of(one["text"]))) if is_plain else one
 
     if format is Format.GEMINI and "parts" not in item:
         made = leaf(item)
@@ -240,16 +233,6 @@ def _retold(item: Item, format: Format, change: Callable[[str], str]) -> Item:  
         return _within(item, "parts", leaf)
     is_result = item.get("role") in ("tool", "function")
     return item if is_result or item.get("type", "message") != "message" else _within(item, "content", leaf)
-
-
-def _is_plain_text(part: Item, format: Format) -> bool:  # noqa: A002
-    """Return whether a part is a text that is neither a thought nor signed."""
-    if not isinstance(part.get("text"), str):
-        return False
-    if format is Format.GEMINI:
-        signed = isinstance(part.get("thoughtSignature", part.get("thought_signature")), str)
-        return part.get("thought") is not True and not signed
-    return text_of(part.get("type")) in _TEXTS[format]
 
 
 def _within(item: Item, key: str, change: Change) -> Item:

@@ -21,6 +21,7 @@ or a conversation, are not visible here.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, pairwise
 from json import dumps
 from typing import Any, Generic, TypeVar
@@ -29,6 +30,7 @@ from ullage.tool import Json
 
 from .message_formats import plain, read_message
 from .parts import Format, Message, Thinking, ToolCall, ToolResult, text_of
+from .write.turns import name_openai_calls
 
 __all__ = [
     "Item",
@@ -61,7 +63,7 @@ def speaker_neutral(message: Message) -> str | None:
 def refused_neutral(messages: Sequence[Message]) -> Iterator[str]:
     """Check the parts in order: a tool that the provider ran itself has its result in the message with the call."""
     waiting = Counter[str]()
-    for message in (message for message in messages if speaker_neutral(message) is not None):
+    for message in (name_openai_calls(message) for message in messages if speaker_neutral(message) is not None):
         if message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts):
             yield from (f"{call} has no result before the user speaks" for call in +waiting)
             waiting.clear()
@@ -129,7 +131,15 @@ def speaker_anthropic(message: Item) -> str | None:
 
 def refused_anthropic(messages: Sequence[Item]) -> Iterator[str]:
     for place, message in enumerate(messages):
-        yield from _empty(message, last=place == len(messages) - 1)
+        # Only the assistant's last message, which the model continues, may be empty.
+        blocks, role = _blocks(message), message.get("role")
+        continued = place == len(messages) - 1 and speaker_anthropic(message) == "assistant"
+        if not blocks and not continued:
+            yield f"a message of the role `{role}` has no content"
+        if any(not text_of(text.get("text")).strip() for text in _texts(blocks)):
+            yield f"a message of the role `{role}` has an empty text block"
+        elif continued and blocks and text_of(blocks[-1].get("text"))[-1:].isspace():
+            yield "the assistant's last message ends in white space"
     said = (message for message in messages if speaker_anthropic(message) is not None)
     turns = turns_of(said, lambda message: text_of(message.get("role")), _blocks)
     for before, turn in pairwise((_NOTHING, *turns, _NOTHING)):
@@ -146,7 +156,13 @@ def altered_anthropic(messages: Sequence[Item], original: Sequence[Item]) -> Ite
         if repr(block) not in sealed:
             yield "a thinking block is not what it was"
     whole = {call: len(_valid_anthropic_thoughts(message)) for message in original for call in _calls(_blocks(message))}
-    for message in _since_the_user(messages):
+    # The turn that goes on begins after the last message in which the user writes something beside results.
+    start = 0
+    for place, message in enumerate(messages):
+        blocks = _blocks(message)
+        if speaker_anthropic(message) == "user" and len(_results(blocks)) < len(blocks):
+            start = place + 1
+    for message in messages[start:]:
         for call in _calls(_blocks(message))[:1]:
             if len(_valid_anthropic_thoughts(message)) < whole.get(call, 0):
                 yield f"the thinking before the call `{call}` is missing"
@@ -157,17 +173,6 @@ def _blocks(message: Item) -> list[Item]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return objects_of(content)
-
-
-def _empty(message: Item, *, last: bool) -> Iterator[str]:
-    """Check for empty content. Only the assistant's last message, which the model continues, may be empty."""
-    blocks, continued = _blocks(message), last and speaker_anthropic(message) == "assistant"
-    if not blocks and not continued:
-        yield f"a message of the role `{message.get('role')}` has no content"
-    if any(not text_of(text.get("text")).strip() for text in _texts(blocks)):
-        yield f"a message of the role `{message.get('role')}` has an empty text block"
-    elif continued and blocks and text_of(blocks[-1].get("text"))[-1:].isspace():
-        yield "the assistant's last message ends in white space"
 
 
 def _texts(blocks: Sequence[Item]) -> Iterator[Item]:
@@ -186,7 +191,7 @@ def _find_unpaired_calls(before: Turn, turn: Turn) -> Iterator[str]:
     yield from (f"the result of `{call}` has no call in the turn before" for call in results if call not in calls)
     yield from (f"the call `{call}` has {times} results" for call, times in results.items() if times > 1)
     if any(block.get("type") != "tool_result" for block in turn.parts[: results.total()]):
-        yield f"something stands before the result of `{_results(turn.parts)[-1]}`"
+        yield f"something comes before the result of `{_results(turn.parts)[-1]}`"
 
 
 def _calls(blocks: Sequence[Item]) -> list[str]:
@@ -217,15 +222,6 @@ def _valid_anthropic_thoughts(message: Item) -> list[Item]:
     return [block for block in _blocks(message) if block.get("type") in _THINKING]
 
 
-def _since_the_user(messages: Sequence[Item]) -> Sequence[Item]:
-    """Return the messages after the last in which the user writes something, and does not only return results."""
-    for place in reversed(range(len(messages))):
-        blocks = _blocks(messages[place])
-        if speaker_anthropic(messages[place]) == "user" and len(_results(blocks)) < len(blocks):
-            return messages[place + 1 :]
-    return messages
-
-
 def speaker_gemini(content: Item) -> str:
     """Return the speaker. Any role other than the model's is the user: functions answer in the user's turn, and a role
     may be missing."""
@@ -236,8 +232,12 @@ def refused_gemini(contents: Sequence[Item]) -> Iterator[str]:
     if any(not objects_of(content.get("parts")) for content in contents):
         yield "a content has no parts"
     turns = turns_of(contents, speaker_gemini, _parts)
+    # A turn of calls is followed by as many responses of the same names, and there are no other responses.
     for before, turn in pairwise((_NOTHING, *turns, _NOTHING)):
-        yield from _valid_gemini_unpaired(before, turn)
+        calls = Counter(_name(part, "functionCall") for part in _valid_gemini_calls(before))
+        responses = Counter(_name(part, "functionResponse") for part in turn.parts if _under(part, "functionResponse"))
+        yield from (f"a call of `{name}` has no response in the next turn" for name in (calls - responses).elements())
+        yield from (f"a response of `{name}` has no call in the turn before" for name in (responses - calls).elements())
     if turns and turns[0].speaker == "assistant" and _valid_gemini_calls(turns[0]):
         yield "the first turn is one of calls"
 
@@ -256,15 +256,6 @@ def altered_gemini(contents: Sequence[Item], original: Sequence[Item]) -> Iterat
 
 def _parts(content: Item) -> list[Item]:
     return objects_of(content.get("parts"))
-
-
-def _valid_gemini_unpaired(before: Turn, turn: Turn) -> Iterator[str]:
-    """Check that a turn of calls is followed by as many responses of the same names, and that there are no other
-    responses."""
-    calls = Counter(_name(part, "functionCall") for part in _valid_gemini_calls(before))
-    responses = Counter(_name(part, "functionResponse") for part in turn.parts if _under(part, "functionResponse"))
-    yield from (f"a call of `{name}` has no response in the next turn" for name in (calls - responses).elements())
-    yield from (f"a response of `{name}` has no call in the turn before" for name in (responses - calls).elements())
 
 
 def _valid_gemini_calls(turn: Turn) -> list[Item]:
@@ -303,16 +294,12 @@ def speaker_openai_chat(message: Item) -> str | None:
 
 def refused_openai_chat(messages: Sequence[Item]) -> Iterator[str]:
     for message in messages:
-        yield from _valid_openai_chat_empty(message)
+        content = message.get("content")
+        if content == [] or message.get("tool_calls") == []:
+            yield f"a message of the role `{message.get('role')}` has an empty list"
+        if content is None and not any(message.get(key) for key in _INSTEAD_OF_CONTENT):
+            yield f"a message of the role `{message.get('role')}` has no content"
     yield from _valid_openai_chat_unpaired(messages)
-
-
-def _valid_openai_chat_empty(message: Item) -> Iterator[str]:
-    content = message.get("content")
-    if content == [] or message.get("tool_calls") == []:
-        yield f"a message of the role `{message.get('role')}` has an empty list"
-    if content is None and not any(message.get(key) for key in _INSTEAD_OF_CONTENT):
-        yield f"a message of the role `{message.get('role')}` has no content"
 
 
 def _valid_openai_chat_unpaired(messages: Sequence[Item]) -> Iterator[str]:
@@ -350,7 +337,9 @@ def speaker_openai_responses(item: Item) -> str | None:
 
 def refused_openai_responses(items: Sequence[Item]) -> Iterator[str]:
     yield from _valid_openai_responses_unpaired(items)
-    yield from _find_unfollowed_reasoning(items)
+    for item, after in pairwise((*items, {"role": "user"})):
+        if _kind(item) == "reasoning" and not _is_models(after):
+            yield f"the reasoning `{text_of(item.get('id'))}` has not the item that followed it"
     again = Counter(text_of(item.get("id")) for item in items if item.get("id"))
     yield from (f"two items have the id `{identity}`" for identity, times in again.items() if times > 1)
     if any(item.get("content") == [] for item in items if _kind(item) == "message"):
@@ -378,8 +367,12 @@ def _is_models(item: Item) -> bool:
 
 
 def _valid_openai_responses_unpaired(items: Sequence[Item]) -> Iterator[str]:
-    """Check calls against outputs. Items of tools that OpenAI runs itself have no `call_id`, and are skipped."""
+    """Check calls against outputs. Items of tools that OpenAI runs itself have no `call_id`, and are skipped.
+
+    A call may be given as a reference to a stored item, whose `call_id` is not visible here.
+    """
     waiting, searches = Counter[str](), set[str]()
+    has_references = any(_kind(item) == "item_reference" for item in items)
     for item in (item for item in items if item.get("call_id")):
         call, kind = text_of(item["call_id"]), _kind(item)
         if kind in _CALLS:
@@ -388,15 +381,9 @@ def _valid_openai_responses_unpaired(items: Sequence[Item]) -> Iterator[str]:
             searches.add(call)
         elif kind in _OUTPUTS and waiting[call]:
             waiting[call] -= 1
-        elif kind in _OUTPUTS and call not in searches:
+        elif kind in _OUTPUTS and call not in searches and not has_references:
             yield f"the output of `{call}` has no call before it"
     yield from (f"the call `{call}` has no output" for call in +waiting)
-
-
-def _find_unfollowed_reasoning(items: Sequence[Item]) -> Iterator[str]:
-    for item, after in pairwise((*items, {"role": "user"})):
-        if _kind(item) == "reasoning" and not _is_models(after):
-            yield f"the reasoning `{text_of(item.get('id'))}` has not the item that followed it"
 
 
 def _led_to(items: Sequence[Item]) -> dict[str, str | None]:
@@ -456,7 +443,7 @@ def _strictly(rules: "_Rules[One]", items: Sequence[One]) -> Iterator[str]:
         yield "the first turn is not the user's"
     for name, after in pairwise(speakers):
         if name == after and name in ("user", "assistant"):
-            yield f"two turns of the {name}'s stand side by side"
+            yield f"two turns of the {name}'s are adjacent"
 
 
 def _item(native: object) -> Mapping[str, Json]:
@@ -466,17 +453,9 @@ def _item(native: object) -> Mapping[str, Json]:
     )
 
 
-def _neutral(native: object) -> Message:
-    return read_message(native, Format.ULLAGE)
-
-
-def _nothing_sealed(_items: Sequence[Any], _original: Sequence[Any]) -> Iterator[str]:
-    return iter(())
-
-
 _RULES: Mapping[Format, "_Rules[Any]"] = {
     Format.OPENAI_CHAT: _Rules(
-        read=_item, refused=refused_openai_chat, speaker=speaker_openai_chat, altered=_nothing_sealed
+        read=_item, refused=refused_openai_chat, speaker=speaker_openai_chat, altered=lambda _items, _original: iter(())
     ),
     Format.OPENAI_RESPONSES: _Rules(
         read=_item,
@@ -488,5 +467,10 @@ _RULES: Mapping[Format, "_Rules[Any]"] = {
         read=_item, refused=refused_anthropic, speaker=speaker_anthropic, altered=altered_anthropic
     ),
     Format.GEMINI: _Rules(read=_item, refused=refused_gemini, speaker=speaker_gemini, altered=altered_gemini),
-    Format.ULLAGE: _Rules(read=_neutral, refused=refused_neutral, speaker=speaker_neutral, altered=altered_neutral),
+    Format.ULLAGE: _Rules(
+        read=partial(read_message, format=Format.ULLAGE),
+        refused=refused_neutral,
+        speaker=speaker_neutral,
+        altered=altered_neutral,
+    ),
 }

@@ -117,7 +117,11 @@ def measure_steps(text: str, count: CountSteps) -> Steps[Features]:
     """Measure the features of a text of any length, in steps of a few milliseconds."""
     seen, start = Features(), 0
     while start < len(text):
-        end = _next_seam(text, start + _REACH)
+        end = min(start + _REACH, len(text))
+        if end < len(text):
+            # A slice ends before a word; inside one only where none is near.
+            seams = [seam.start() for seam in _SEAM.finditer(text, end - _NEAR, end + 2)]
+            end = seams[-1] if seams else end
         seen += yield from _measure_slice(text[start:end], count)
         start = end
         yield
@@ -161,26 +165,18 @@ def _measure_slice(text: str, count: CountSteps) -> Steps[Features]:
     )
 
 
-def _next_seam(text: str, limit: int) -> int:
-    """Return the last start of a word at or before `limit`, or `limit` itself where no word is near."""
-    if limit >= len(text):
-        return len(text)
-    seams = [seam.start() for seam in _SEAM.finditer(text, limit - _NEAR, limit + 2)]
-    return seams[-1] if seams else limit
-
-
 def _part_scripts(text: str, count: CountSteps) -> Steps[tuple[str, int]]:
     """Split off the foreign runs: return the rest of the text and the tokens of the runs. A line break between two runs
     keeps them from merging."""
-    if text.isascii() or not _may_be_foreign(_bytes_of(text)) or not (runs := _FOREIGN.findall(text)):
+    if text.isascii():
+        return text, 0
+    # The first bytes of characters show quickly that most texts need no search.
+    data = _bytes_of(text)
+    runs = _FOREIGN.findall(text) if len(data.translate(None, _LEADS)) < len(data) else []
+    if not runs:
         return text, 0
     tokens = yield from count("cl100k_base", "\n".join(runs))
     return _FOREIGN.sub("", text), tokens - len(runs) + 1
-
-
-def _may_be_foreign(data: bytes) -> bool:
-    """Check the first bytes of characters quickly, to avoid the slow search for most texts."""
-    return len(data.translate(None, _LEADS)) < len(data)
 
 
 def _bytes_of(text: str) -> bytes:

@@ -464,7 +464,10 @@ class Meter:
         )
         if scale.match.is_guess:
             return weight
-        reaches = _fitted_reaches() if self._reaches is None else self._reaches
+        reaches = self._reaches
+        if reaches is None:
+            # Imported here because the table is needed only to weigh requests.
+            from .fitted_bands import REACHES as reaches  # noqa: N811 - a local name
         return replace(weight, reach=reach_of(request, scale.match, weight.total.method, reaches))
 
     def _raw_steps(self, scale: _Scale, text: str) -> Steps[Count]:
@@ -519,13 +522,6 @@ class Meter:
 def _learns_as(match: Match) -> str:
     """Return the name under which reports of a provider are kept."""
     return unheard(match.asked) if match.is_guess else match.card.id
-
-
-def _fitted_reaches() -> "Mapping[str, Reach]":
-    # Imported here because the table is needed only to weigh requests.
-    from .fitted_bands import REACHES
-
-    return REACHES
 
 
 def _rule_of(match: Match) -> "Rule":

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from texts import hostile, texts
 
-from ullage.tokens.bpe.engine import BytePairEngine, default_engine
+from ullage.tokens.bpe.engine import BytePairEngine, default_engine, load_splintr
 from ullage.tokens.bpe.python_bpe import LONG, MANY, RankTable, load_python, pack_table, read_tokens
-from ullage.tokens.bpe.split import VOCABULARIES
+from ullage.tokens.bpe.split import VOCABULARIES, Vocabulary
+from ullage.tokens.bpe.stepwise_count import Tokenizer
+from ullage.tokens.bpe.worker import CountWorker
 from ullage.tokens.count import Steps, drain
 
 NAMES = ("o200k_base", "cl100k_base", "o200k_harmony")
@@ -35,7 +37,17 @@ def test_a_short_text_is_counted_as_the_engine_counts_it(engine: BytePairEngine,
 
 
 @pytest.mark.requirement("S3:light")
-@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=300)
+@given(text=texts)
+def test_a_short_text_for_gemini_is_counted_as_the_engine_counts_it(
+    engine: BytePairEngine, short: BytePairEngine, text: str
+):
+    assert short.counter("gemma4")(text) == engine.counter("gemma4")(text)
+    assert "gemma4" not in short.loaded
+
+
+@pytest.mark.requirement("S3:light")
+@pytest.mark.parametrize("name", [*NAMES, "gemma4"])
 @pytest.mark.parametrize("kind", SMALL)
 def test_hostile_text_is_counted_as_the_engine_counts_it(
     engine: BytePairEngine, short: BytePairEngine, name: str, kind: str
@@ -70,16 +82,36 @@ def test_nothing_is_loaded_for_short_texts():
     assert run.stdout.split() == ["4", "4", "False"]
 
 
+@pytest.mark.requirement("S3:light")
+def test_a_process_with_a_worker_loads_no_vocabulary_for_gemini_itself():
+    loaded = list[str]()
+
+    def load(vocabulary: Vocabulary) -> Tokenizer:
+        loaded.append(vocabulary.name)
+        return load_splintr(vocabulary)
+
+    worker = CountWorker()
+    counting = BytePairEngine(load, VOCABULARIES, begins_short=True, worker=worker)
+    try:
+        assert counting.counter("gemma4")("Hello, world!") == 4
+    finally:
+        worker.close()
+    assert loaded == []
+
+
 @pytest.mark.requirement("S3:nonblocking", "S3:light")
+@pytest.mark.parametrize("name", ["o200k_base", "gemma4"])
 @pytest.mark.parametrize("much", [[WORDS * (LONG // len(WORDS) + 1)], [WORDS * 100] * (MANY // len(WORDS * 100) + 2)])
-def test_the_engine_is_loaded_for_one_long_text_and_for_many_short_ones(engine: BytePairEngine, much: list[str]):
+def test_the_engine_is_loaded_for_one_long_text_and_for_many_short_ones(
+    engine: BytePairEngine, much: list[str], name: str
+):
     counting = default_engine()
-    counter = counting.counter("o200k_base")
-    assert [counter(text) for text in much] == [engine.counter("o200k_base")(text) for text in much]
+    counter = counting.counter(name)
+    assert [counter(text) for text in much] == [engine.counter(name)(text) for text in much]
     end = time.monotonic() + 30
     while not counting.loaded and time.monotonic() < end:  # by a thread, for many short ones
         time.sleep(0.01)
-    assert list(counting.loaded) == ["o200k_base"]
+    assert list(counting.loaded) == [name]
     assert counter("Hello") == 1
 
 

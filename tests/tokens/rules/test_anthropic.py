@@ -237,3 +237,18 @@ def test_a_thinking_budget_beside_tools_is_counted_for_every_family(model: str) 
     found = weigh(read(body), Match(asked=model, card=card, host=None, how="id"), words).framing
     assert found.method is not Method.EXACT
     assert found.high > found.tokens
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_what_an_answer_quotes_is_not_counted_again() -> None:
+    def cited(quote: str) -> int:
+        citation: Json = {"type": "char_location", "cited_text": quote, "document_title": quote, "document_index": 0}
+        return tokens(messages=[say({"type": "text", "text": "So", "citations": [citation]}, role="assistant")])
+
+    assert cited("a word " * 100) == cited("a")
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_a_document_of_unknown_source_weighs_as_its_json() -> None:
+    unread: Json = {"document": {"name": "a", "source": {"unheard": "word " * 200}}}
+    assert tokens(messages=[say(unread)]) > 200

@@ -4,7 +4,7 @@ import pytest
 
 from ullage.messages import Format, read_request
 from ullage.models import shipped
-from ullage.tokens import Count, Meter
+from ullage.tokens import Count, Meter, Method
 
 METER = Meter(shipped())
 LONG = "The committee met on Tuesday to go through fourteen proposals. " * 30
@@ -52,3 +52,13 @@ def test_an_image_and_a_part_of_no_known_kind_in_a_result_weigh_too(model: str):
     assert answered(model, [{"type": "text", "text": "see"}, image]).tokens > plain + 100
     odd = answered(model, [{"type": "text", "text": "see"}, {"type": "hologram", "shows": LONG}]).tokens
     assert odd - plain >= METER.count(LONG, model).tokens
+
+
+@pytest.mark.requirement("S3:overheads")
+@pytest.mark.parametrize("model", MODELS)
+def test_an_image_alone_in_a_result_is_never_free_and_exact(model: str):
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgAAAgAAAAIACAIAAAB7"}
+    count = answered(model, [{"type": "image", "source": source}])
+    bare = answered(model, [{"type": "text", "text": ""}])
+    assert count.tokens >= bare.tokens + 200 or count.high >= bare.high + 200
+    assert count.method is not Method.EXACT

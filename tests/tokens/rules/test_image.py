@@ -1,12 +1,22 @@
 from base64 import b64encode
+from json import dumps
 from struct import pack
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ullage import count_request
 from ullage.tokens.count import Method
-from ullage.tokens.rules.images import Size, anthropic_image, gemini_image, image_size, openai_image
+from ullage.tokens.rules.images import (
+    Size,
+    anthropic_image,
+    gemini_image,
+    image_size,
+    openai_image,
+    split_files,
+)
+from ullage.tool import Json
 
 
 def png(width: int, height: int) -> str:
@@ -112,3 +122,38 @@ def test_gemini_images_weigh_tiles_or_a_fixed_sum(family: str, size: Size, token
 @given(st.tuples(st.integers(1, 20_000), st.integers(1, 20_000)), st.sampled_from(["gpt-4o", "gpt-5-mini", "gpt-9"]))
 def test_every_size_has_a_weight(size: Size, model: str) -> None:
     assert 0 < openai_image(model, size, None).tokens < 50_000
+
+
+@pytest.mark.requirement("S3:overheads")
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ({"type": "image_generation_call", "result": png(1024, 1024) + "A" * 100}, "image"),
+        ({"outputs": [{"url": "data:image/png;base64," + png(8, 8) + "A" * 100}]}, "image"),
+        ({"result": webp(b"VP8X", b"\0\0\0\0" + bytes(60))}, "image"),
+        ({"audio": {"data": b64encode(b"RIFF" + bytes(200)).decode()}}, "audio"),
+        ({"source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}}, "document"),
+    ],
+)
+def test_files_in_a_part_of_unknown_kind_are_weighed_as_files(value: Json, kind: str) -> None:
+    rest, files = split_files(value)
+    assert [file.kind for file in files] == [kind]
+    assert "AAAA" not in dumps(rest)
+    for model in ("gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro", "qwen3-32b"):
+        part: Json = {"type": "unheard-of", **value} if isinstance(value, dict) else value
+        body = {"model": model, "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, part]}]}
+        assert count_request(body).total.tokens < 3_000
+
+
+@pytest.mark.requirement("S3:overheads")
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"encrypted_content": "gAAAAABo" * 40},
+        {"source": {"type": "text", "media_type": "text/plain", "data": "A note. " * 40}},
+        {"text": "data:image/png;base64, is how such an address begins, and this is only a sentence about it."},
+        {"result": png(8, 8)[:20]},
+    ],
+)
+def test_texts_are_not_taken_for_files(value: Json) -> None:
+    assert split_files(value) == (value, [])

@@ -338,3 +338,34 @@ def test_search_results_that_are_not_reported_do_not_widen_the_band() -> None:
     assert classic.high <= 330
     assert responses(ask("What is the news today?", "web_search")).tools[0].tokens == 294
     assert responses(ask("Search the web for news", "web_search")).tools[0].tokens > 8_000
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_the_output_of_a_tool_that_openai_ran_weighs() -> None:
+    run: dict[str, Json] = {"type": "mcp_call", "id": "m", "server_label": "s", "name": "f", "arguments": "{}"}
+    without, with_output = (
+        responses({"input": ["Hi", item]}, CHANNEL).messages[1].tokens for item in (run, {**run, "output": "x" * 500})
+    )
+    assert 500 <= with_output - without <= 510
+
+
+@pytest.mark.requirement("S3:overheads")
+@pytest.mark.parametrize("kind", ["web_search", "web_search_preview"])
+def test_a_dated_type_of_a_tool_weighs_as_the_tool(kind: str) -> None:
+    plain, dated = (
+        responses({"input": "Hi", "tools": [{"type": each}]}, CHANNEL).tools for each in (kind, f"{kind}_2025_08_26")
+    )
+    assert plain == dated
+
+
+@pytest.mark.requirement("S3:overheads", "S3:method")
+@pytest.mark.parametrize(
+    "more",
+    [{"prediction": {"type": "content", "content": "x" * 500}}, {"web_search_options": {"search_context_size": "low"}}],
+)
+def test_settings_that_may_add_input_leave_no_count_exact(more: dict[str, Json]) -> None:
+    plain, other = (chat({**said(("user", "Hi")), **each}).total for each in ({}, more))
+    assert plain.method is Method.EXACT
+    assert other.method is not Method.EXACT
+    assert other.tokens == plain.tokens
+    assert other.high >= plain.high + 500

@@ -63,19 +63,11 @@ def _write_text_message(role: Role, text: str, format: Format) -> object:  # noq
             return {"role": role, "content": text}
 
 
-def _write_neutral(message: Message) -> Natives:
-    return [to_json(message)]
-
-
-def _write_neutrals(messages: Iterable[Message]) -> Natives:
-    return list(map(to_json, messages))
-
-
 _WRITERS: Mapping[Format, tuple[Callable[[Message], Natives], Callable[[Iterable[Message]], Natives]]] = {
     Format.OPENAI_CHAT: (write_chat, write_all_chat),
     Format.OPENAI_RESPONSES: (write_responses, write_all_responses),
     Format.ANTHROPIC: (write_anthropic, write_all_anthropic),
     Format.GEMINI: (write_gemini, write_all_gemini),
-    Format.ULLAGE: (_write_neutral, _write_neutrals),
+    Format.ULLAGE: (lambda message: [to_json(message)], lambda messages: list(map(to_json, messages))),
 }
 """By format: the functions that write one message and a history."""

@@ -23,6 +23,7 @@ from .turns import (
     is_file,
     media_type,
     merge_turns,
+    name_openai_calls,
     order_parts,
     result_parts,
 )
@@ -45,10 +46,20 @@ def write(message: Message) -> list[Block]:
 
 
 def write_all(messages: Iterable[Message]) -> list[Block]:
-    turns = (turn for message in Pairing().paired(conversation(messages)) for turn in _turns(message))
-    complete = ((role, _not_ending_in_thought(blocks)) for role, blocks in merge_turns(turns, _is_result))
-    *before, last = merge_turns(complete, _is_result) or [("user", [])]
-    return [_native(role, blocks) for role, blocks in (*before, _strip_trailing_blank(*last)) if blocks]
+    turns = (
+        turn for message in Pairing().paired(conversation(map(name_openai_calls, messages))) for turn in _turns(message)
+    )
+    complete = list[Turn]()
+    for role, blocks in merge_turns(turns, _is_result):
+        # A turn must not end in thinking.
+        ends = [place for place, block in enumerate(blocks, 1) if block.get("type") not in _THINKING]
+        complete.append((role, blocks[: ends[-1] if ends else 0]))
+    merged = merge_turns(complete, _is_result)
+    if merged and merged[-1][0] == "assistant" and merged[-1][1][-1].get("type") == "text":
+        # The model continues this turn, which must not end in white space.
+        *before, last = merged[-1][1]
+        merged[-1] = ("assistant", [*before, {**last, "text": text_of(last["text"]).rstrip()}])
+    return [_native(role, blocks) for role, blocks in merged if blocks]
 
 
 def _native(role: str, blocks: list[Block]) -> Block:
@@ -62,19 +73,6 @@ def _is_result(block: Block) -> bool:
     return block.get("type") == "tool_result"
 
 
-def _not_ending_in_thought(blocks: list[Block]) -> list[Block]:
-    last = next((place for place in reversed(range(len(blocks))) if blocks[place].get("type") not in _THINKING), -1)
-    return blocks[: last + 1]
-
-
-def _strip_trailing_blank(role: str, blocks: list[Block]) -> Turn:
-    """Return the last turn. Where it is the assistant's, the model continues it, and it must not end in white space."""
-    *before, last = blocks or [{}]
-    if role != "assistant" or last.get("type") != "text":
-        return role, blocks
-    return role, [*before, {**last, "text": text_of(last["text"]).rstrip()}]
-
-
 def _turns(message: Message) -> Iterator[Turn]:
     for role, parts in groupby(order_parts(message), lambda part: _role(part, message)):
         run = tuple(parts)
@@ -83,75 +81,55 @@ def _turns(message: Message) -> Iterator[Turn]:
 
 def _role(part: Part, message: Message) -> str:
     if message.role == "assistant":
-        return (
-            "user"
-            if isinstance(part, ToolResult)
-            and not (
-                text_of(part.call_id).startswith((_SERVER, _REMOTE)) and text_of(part.name).endswith("_tool_result")
-            )
-            else "assistant"
-        )
+        if not isinstance(part, ToolResult):
+            return "assistant"
+        ran_on_server = text_of(part.call_id).startswith((_SERVER, _REMOTE))
+        return "assistant" if ran_on_server and text_of(part.name).endswith("_tool_result") else "user"
     return "system" if message.role in ("system", "developer") else "user"
 
 
 def _blocks(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Block]:
     part, about = parts[place], beside(parts, place, "document")
     match part:
+        case Text() if isinstance(about, dict) and "media_type" in about:
+            source: Json = {"type": "text", "media_type": about["media_type"], "data": part.text}
+            yield {"type": "document", "source": source, **{key: about[key] for key in about if key != "media_type"}}
         case Text():
-            yield from _text(part, about if isinstance(about, dict) else {})
+            citations = beside(parts, place, "citations")
+            cited: Block = {"citations": citations} if isinstance(citations, list) else {}
+            if part.text.strip():
+                yield {"type": "text", "text": part.text, **cited}
         case Media() if role == "user":
             yield from _medium(part, about if isinstance(about, dict) else {})
         case ToolResult():
             yield _server_result(part) if role == "assistant" else _result(part)
-        case Thinking() if role == "assistant":
-            yield from _thinking(part)
+        case Thinking(sealed_as="redacted") if role == "assistant":
+            yield {"type": "redacted_thinking", "data": part.signature}
+        case Thinking(signature=str(), sealed_as=None | "signature") if role == "assistant":
+            yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
         case ToolCall() if role == "assistant":
-            yield _call(part, beside(parts, place, "server_name"))
+            known = identity(part)
+            call: Block = {"id": fitting(known, _IDS), "name": part.name, "input": arguments_of(part)}
+            server = {"server_name": beside(parts, place, "server_name")} if known.startswith(_REMOTE) else {}
+            own = "server_tool_use" if known.startswith(_SERVER) else "tool_use"
+            yield {"type": "mcp_tool_use" if server else own, **call, **server}
         case Unknown() if isinstance(part.value, dict) and _is_own(part):
             yield part.value
         case _:
             pass
 
 
-def _text(part: Text, about: Mapping[str, Json]) -> Iterator[Block]:
-    """Write a text, or a text document with its other fields."""
-    if "media_type" in about:
-        source: Json = {"type": "text", "media_type": about["media_type"], "data": part.text}
-        rest = {key: value for key, value in about.items() if key != "media_type"}
-        yield {"type": "document", "source": source, **rest}
-    elif part.text.strip():
-        yield {"type": "text", "text": part.text}
-
-
 def _medium(media: Media, about: Mapping[str, Json]) -> Iterator[Block]:
-    source, kind = _source(media), media_type(media)
+    kind = media_type(media)
+    source: Json = {"type": "url", "url": media.url} if text_of(media.url).startswith("http") else None
+    if media.data is not None:
+        source = {"type": "base64", "media_type": kind, "data": media.data}
+    elif is_file(media):
+        source = {"type": "file", "file_id": media.url}
     if source is not None and media.kind == "image" and (media.data is None or kind in _IMAGES):
         yield {"type": "image", "source": source}
     elif source is not None and media.kind == "document" and (media.data is None or kind == "application/pdf"):
         yield {"type": "document", "source": source, **about}
-
-
-def _source(media: Media) -> Json:
-    if media.data is not None:
-        return {"type": "base64", "media_type": media_type(media), "data": media.data}
-    if is_file(media):
-        return {"type": "file", "file_id": media.url}
-    return {"type": "url", "url": media.url} if text_of(media.url).startswith("http") else None
-
-
-def _thinking(thinking: Thinking) -> Iterator[Block]:
-    if thinking.sealed_as == "redacted":
-        yield {"type": "redacted_thinking", "data": thinking.signature}
-    elif thinking.signature is not None and thinking.sealed_as in (None, "signature"):
-        yield {"type": "thinking", "thinking": thinking.text, "signature": thinking.signature}
-
-
-def _call(call: ToolCall, server: Json) -> Block:
-    known = identity(call)
-    block: Block = {"id": fitting(known, _IDS), "name": call.name, "input": arguments_of(call)}
-    if known.startswith(_REMOTE):
-        return {"type": "mcp_tool_use", **block, "server_name": server}
-    return {"type": "server_tool_use" if known.startswith(_SERVER) else "tool_use", **block}
 
 
 def _result(result: ToolResult) -> Block:

@@ -14,10 +14,12 @@ from .turns import (
     Pairing,
     Turn,
     arguments_of,
+    beside,
     conversation,
     is_file,
     media_type,
     merge_turns,
+    name_openai_calls,
     object_of,
     order_parts,
     result_parts,
@@ -38,40 +40,32 @@ def write(message: Message) -> list[Piece]:
 
 
 def write_all(messages: Iterable[Message]) -> list[Piece]:
-    paired = Pairing(by_name=True).paired(conversation(messages))
-    turns = merge_turns((turn for message in paired for turn in _turns(message)), _is_result)
-    return [_native(role, _sign_first_call(parts) if role == "model" else parts) for role, parts in turns]
+    paired = Pairing(by_name=True).paired(conversation(map(name_openai_calls, messages)))
+    turns = merge_turns(
+        (turn for message in paired for turn in _turns(message)), lambda part: "functionResponse" in part
+    )
+    for role, parts in turns:
+        first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
+        if role == "model" and first is not None and "thoughtSignature" not in parts[first]:
+            parts[first] = {**parts[first], "thoughtSignature": UNSIGNED}
+    return [_native(role, parts) for role, parts in turns]
 
 
 def _native(role: str, parts: list[Piece]) -> Piece:
     return {"role": role, "parts": list[Json](parts)}
 
 
-def _is_result(part: Piece) -> bool:
-    return "functionResponse" in part
-
-
-def _sign_first_call(parts: list[Piece]) -> list[Piece]:
-    first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
-    if first is None or "thoughtSignature" in parts[first]:
-        return parts
-    return [*parts[:first], {**parts[first], "thoughtSignature": UNSIGNED}, *parts[first + 1 :]]
-
-
 def _turns(message: Message) -> Iterator[Turn]:
-    for role, parts in groupby(order_parts(message), lambda part: _role(part, message)):
-        yield role, list(_pieces(parts, role))
-
-
-def _role(part: Part, message: Message) -> str:
-    if message.role == "assistant":
-        return "user" if isinstance(part, ToolResult) else "model"
-    return "system" if message.role in ("system", "developer") else "user"
+    role = {"assistant": "model", "system": "system", "developer": "system"}.get(message.role, "user")
+    for by_other, parts in groupby(order_parts(message), lambda part: role == "model" and isinstance(part, ToolResult)):
+        speaker = "user" if by_other else role
+        yield speaker, list(_pieces(parts, speaker))
 
 
 def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:
     signature: str | None = None
-    for part in parts:
+    given = tuple(parts)
+    for place, part in enumerate(given):
         if isinstance(part, Thinking) and part.sealed_as not in (None, "thought_signature"):
             continue
         if isinstance(part, Thinking) and not part.text:
@@ -79,7 +73,10 @@ def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:
             signature = part.signature if role == "model" else None
             continue
         for piece in _piece(part, role):
-            yield piece if signature is None else {**piece, "thoughtSignature": signature}
+            # The part of a video to look at, and how often, which a reader puts after the video.
+            video = beside(given, place, "videoMetadata") if isinstance(part, Media) else None
+            settings: Piece = {} if video is None else {"videoMetadata": video}
+            yield {**piece, **settings, **({} if signature is None else {"thoughtSignature": signature})}
             signature = None
     yield from _riding({"text": ""}, signature)
 

@@ -16,7 +16,19 @@ from re import compile as pattern
 from ullage.tool import Json
 
 from ..parts import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown, text_of
-from .turns import DETAILS, Pairing, address, beside, fitting, identity, is_file, media_type, result_parts, runs
+from .turns import (
+    DETAILS,
+    Pairing,
+    address,
+    beside,
+    fitting,
+    identity,
+    is_file,
+    media_type,
+    name_openai_calls,
+    result_parts,
+    runs,
+)
 
 __all__ = ["write_all_chat", "write_all_responses", "write_chat", "write_responses"]
 
@@ -32,24 +44,19 @@ def write_chat(message: Message) -> list[dict[str, Json]]:
 
 def write_all_chat(messages: Iterable[Message]) -> list[dict[str, Json]]:
     natives, unseen = list[dict[str, Json]](), list[Part]()
-    for message in _whole(Pairing().paired(messages)):
-        for results, said in runs(message):
+    named = (name_openai_calls(message, keeps_custom=True) for message in messages)
+    for is_answer, run in groupby(Pairing().paired(named), lambda message: message.role == "assistant"):
+        pieces = list(run)
+        if is_answer:
+            # The pieces of an answer are one message, because nothing may come between a call and its result.
+            pieces = [replace(pieces[0], parts=tuple(part for piece in pieces for part in piece.parts))]
+        for message, (results, said) in ((piece, one) for piece in pieces for one in runs(piece)):
             if said:
                 natives += _write_media(unseen)
                 unseen.clear()
             natives += (*_results(results), *_write_message(message, said))
             unseen += (part for result in results for part in result.parts if isinstance(part, Media))
     return [*natives, *_write_media(unseen)]
-
-
-def _whole(messages: Iterable[Message]) -> Iterator[Message]:
-    """Join the pieces of an answer into one message, because nothing may come between a call and its result."""
-    for is_answer, run in groupby(messages, lambda message: message.role == "assistant"):
-        pieces = list(run)
-        if is_answer:
-            yield replace(pieces[0], parts=tuple(part for piece in pieces for part in piece.parts))
-        else:
-            yield from pieces
 
 
 def _results(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
@@ -69,10 +76,21 @@ def _write_media(media: list[Part]) -> Iterator[dict[str, Json]]:
 
 def _write_message(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
     role = "user" if message.role == "tool" else message.role
-    said = [part for place in range(len(parts)) for part in _part(parts, place, role)]
+    said = list[Json]()
+    for place, part in enumerate(parts):
+        if isinstance(part, Text):
+            said.append(_text(part))
+        elif isinstance(part, Media) and role == "user":
+            said += _medium(part, beside(parts, place, "filename"))
     calls = [call for part in parts for call in _call(part)] if role == "assistant" else []
-    if said or calls:
+    # An answer that the API stores as audio is given by its id.
+    heard = (part.value.get("audio") for part in parts if isinstance(part, Unknown) and isinstance(part.value, dict))
+    audio = next((one for one in heard if isinstance(one, dict) and "id" in one), None)
+    spoken: Json = {"id": audio["id"]} if audio and role == "assistant" else None
+    if said or calls or spoken:
         native: dict[str, Json] = {"role": role, "content": _content(said)}
+        if spoken:
+            native["audio"] = spoken
         if message.name is not None:
             native["name"] = message.name
         if calls:
@@ -86,14 +104,6 @@ def _content(parts: list[Json]) -> Json:
     if isinstance(only, dict) and only.get("type") == "text":
         return only["text"]
     return parts or None
-
-
-def _part(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Json]:
-    part = parts[place]
-    if isinstance(part, Text):
-        yield _text(part)
-    elif isinstance(part, Media) and role == "user":
-        yield from _medium(part, beside(parts, place, "filename"))
 
 
 def _text(part: Text) -> Json:
@@ -128,54 +138,66 @@ _OWN = frozenset(
         *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
     }
 )
+_OWN_OUTPUTS = frozenset({"local_shell_call", "computer_call", "custom_tool_call"})
+"""Calls of the API's own tools whose outputs are read into results."""
 _OWN_ENDINGS = ("_call", "_call_output", "_search_output")
 """Endings of the types of items that the API makes, other than those read into parts."""
 
 
 def write_responses(message: Message) -> list[dict[str, Json]]:
-    return [item for results, said in runs(message) for item in (*_outputs(results), *_items(message, said))]
+    items = list[dict[str, Json]]()
+    for results, said in runs(message):
+        for result in results:
+            shown = tuple(result_parts(result.parts))
+            parts = [one for place in range(len(shown)) for one in _responses_part(shown, place, "user")]
+            call_id = fitting(identity(result), _OPENAI_RESPONSES_IDS)
+            items.append({"type": "function_call_output", "call_id": call_id, "output": _responses_content(parts)})
+        items += _items(message, said)
+    return items
 
 
 def write_all_responses(messages: Iterable[Message]) -> list[dict[str, Json]]:
     """Write a history, without reasoning that no item follows, which the API rejects."""
     items = [item for message in Pairing().paired(messages) for item in write_responses(message)]
+    kinds = {text_of(item.get("call_id")): text_of(item["type"]) for item in items if item.get("type") in _OWN_OUTPUTS}
+    items = [_as_own_output(item, kinds.get(text_of(item.get("call_id")))) for item in items]
     kept: list[dict[str, Json]] = []
     for item in reversed(items):
-        if item.get("type") != "reasoning" or (kept and _is_models(kept[-1])):
+        after = kept[-1] if kept else {"role": "user"}
+        from_others = text_of(after.get("type")).endswith(("_output", "_response"))
+        by_model = after.get("role") == "assistant" or ("role" not in after and not from_others)
+        if item.get("type") != "reasoning" or by_model:
             kept.append(item)
     return kept[::-1]
 
 
-def _is_models(item: dict[str, Json]) -> bool:
-    others = text_of(item.get("type")).endswith(("_output", "_response"))
-    return item.get("role") == "assistant" or ("role" not in item and not others)
-
-
-def _outputs(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
-    for result in results:
-        said = tuple(result_parts(result.parts))
-        output = _responses_content([one for place in range(len(said)) for one in _responses_part(said, place, "user")])
-        identifier = fitting(identity(result), _OPENAI_RESPONSES_IDS)
-        yield {"type": "function_call_output", "call_id": identifier, "output": output}
+def _as_own_output(item: dict[str, Json], kind: str | None) -> dict[str, Json]:
+    """Return the output of a call in the form of the call: readers make every output a plain result."""
+    if item.get("type") != "function_call_output" or kind is None:
+        return item
+    output = item["output"]
+    first = output[0] if isinstance(output, list) and output else None
+    if kind == "computer_call" and isinstance(first, dict):
+        kept = {key: value for key, value in first.items() if key in ("image_url", "file_id")}
+        output = {"type": "computer_screenshot", **kept}
+    return {**item, "type": f"{kind}_output", "output": output}
 
 
 def _items(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
+    """Yield the items of the parts: content between two items of other kinds is one message."""
     role = "user" if message.role == "tool" else message.role
     said: list[Json] = []
-    for place in range(len(parts)):
-        item = _item(parts, place) if role == "assistant" else None
-        if item is None:
+    for place in range(len(parts) + 1):
+        is_end = place == len(parts)
+        item = _item(parts, place) if role == "assistant" and not is_end else None
+        if item is None and not is_end:
             said += _responses_part(parts, place, role)
             continue
-        yield from _responses_spoken(role, said)
-        said = []
-        yield item
-    yield from _responses_spoken(role, said)
-
-
-def _responses_spoken(role: str, said: list[Json]) -> Iterator[dict[str, Json]]:
-    if said:
-        yield {"type": "message", "role": role, "content": _responses_content(said)}
+        if said:
+            yield {"type": "message", "role": role, "content": _responses_content(said)}
+            said = []
+        if item is not None:
+            yield item
 
 
 def _responses_content(parts: list[Json]) -> Json:
@@ -198,6 +220,9 @@ def _item(parts: tuple[Part, ...], place: int) -> dict[str, Json] | None:
         return {"type": "function_call", **kept, "call_id": identifier, "name": part.name, "arguments": part.arguments}
     value = part.value if isinstance(part, Unknown) else None
     kind = text_of(value.get("type")) if isinstance(value, dict) else ""
+    custom = value.get("custom") if isinstance(value, dict) and kind == "custom" else None
+    if isinstance(value, dict) and isinstance(custom, dict):
+        return {"type": "custom_tool_call", "call_id": value.get("id"), **custom}
     return value if isinstance(value, dict) and (kind in _OWN or kind.endswith(_OWN_ENDINGS)) else None
 
 

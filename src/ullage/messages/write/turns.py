@@ -32,6 +32,7 @@ __all__ = [
     "is_file",
     "media_type",
     "merge_turns",
+    "name_openai_calls",
     "object_of",
     "order_parts",
     "result_parts",
@@ -96,21 +97,16 @@ class Pairing:
     def _part(self, part: Part) -> Part:
         if isinstance(part, ToolCall):
             stays = self.by_name or (part.id and part.id not in self._used)
-            known = part if stays else replace(part, id=self._fresh())
+            names = (f"call_{number}" for number in self._numbers)
+            known = part if stays else replace(part, id=next(name for name in names if name not in self._used))
             self._used.add(known.id or "")
             self._waiting.append((part.id, known))
             return known
-        return self._pair_result(part) if isinstance(part, ToolResult) else part
-
-    def _fresh(self) -> str:
-        return next(name for name in (f"call_{number}" for number in self._numbers) if name not in self._used)
-
-    def _pair_result(self, result: ToolResult) -> ToolResult:
-        found = next(self._candidates(result), None)
-        if found is None:
-            return result
+        found = next(self._candidates(part), None) if isinstance(part, ToolResult) else None
+        if not isinstance(part, ToolResult) or found is None:
+            return part
         self._waiting.remove(found)
-        return replace(result, name=found[1].name) if self.by_name else replace(result, call_id=found[1].id)
+        return replace(part, name=found[1].name) if self.by_name else replace(part, call_id=found[1].id)
 
     def _candidates(self, result: ToolResult) -> Iterator[tuple[str | None, ToolCall]]:
         """Yield the calls that a result may answer: by its id, else the call of its name, else the oldest open call."""
@@ -119,6 +115,48 @@ class Pairing:
             return
         yield from (one for one in self._waiting if one[1].name == result.name)
         yield from self._waiting
+
+
+_OPENAI_CALLS = {
+    "local_shell_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+    "computer_call": "action",
+}
+"""Calls of OpenAI's own tools that the client carries out, with the key of their arguments."""
+_OPENAI_OUTPUTS = frozenset({"shell_call_output", "apply_patch_call_output"})
+
+
+def name_openai_calls(message: Message, *, keeps_custom: bool = False) -> Message:
+    """Return the message with calls and outputs of OpenAI's own tools as those of plain tools, for other formats.
+
+    Args:
+        message: The message.
+        keeps_custom: Whether a chat's call of a custom tool is left unchanged.
+    """
+    return replace(message, parts=tuple(_as_plain_tool(part, keeps_custom=keeps_custom) for part in message.parts))
+
+
+def _as_plain_tool(part: Part, *, keeps_custom: bool) -> Part:
+    value = part.value if isinstance(part, Unknown) else None
+    if not isinstance(value, dict):
+        return part
+    kind, custom, call_id = value.get("type"), value.get("custom"), value.get("call_id")
+    if kind == "custom" and isinstance(custom, dict) and not keeps_custom:
+        identity, made = value.get("id"), str(custom.get("input"))
+        return ToolCall(
+            name=str(custom.get("name")), arguments=made, id=identity if isinstance(identity, str) else None
+        )
+    if not isinstance(kind, str) or not isinstance(call_id, str):
+        return part
+    if kind in _OPENAI_CALLS:
+        name, arguments = kind.removesuffix("_call"), value.get(_OPENAI_CALLS[kind])
+        return ToolCall(name=name, arguments=dumps(arguments, ensure_ascii=False), id=call_id)
+    if kind in _OPENAI_OUTPUTS:
+        output = value.get("output")
+        text = output if isinstance(output, str) else dumps(output, ensure_ascii=False)
+        return ToolResult(parts=(Text(text),), call_id=call_id)
+    return part
 
 
 DETAILS = frozenset({"low", "high", "auto", "original"})

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from threading import Event, Lock, Thread
@@ -80,12 +80,6 @@ _BLOCK = "▁".encode()
 """SentencePiece's spelling of a space; its vocabularies treat the two as equal."""
 
 
-def _reach(vocabulary: Vocabulary) -> int:
-    if not vocabulary.sliced:
-        return sys.maxsize
-    return _PIECES_REACH if vocabulary.split else _WHOLE_REACH
-
-
 def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     from splintr import Tokenizer as Splintr
 
@@ -97,7 +91,7 @@ def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     return SplintrTokenizer(
         inner=inner,
         split=vocabulary.split,
-        reach=_reach(vocabulary),
+        reach=(_PIECES_REACH if vocabulary.split else _WHOLE_REACH) if vocabulary.sliced else sys.maxsize,
         leads=vocabulary.leads,
         count=_splintr_counter(inner, sorted(literals)),
     )
@@ -128,7 +122,7 @@ class BytePairEngine:
     vocabularies: Mapping[str, Vocabulary]
     loaded: "dict[str, Tokenizer]" = field(default_factory=dict[str, "Tokenizer"])
     begins_short: bool = False
-    """Whether short texts are counted without loading vocabularies that ship with the package (`ShortTexts`)."""
+    """Whether short texts are counted without loading their vocabulary, where there is a quicker way (`ShortTexts`)."""
     worker: "CountWorker | None" = None
     """A worker that counts in place of a vocabulary that would have to be loaded; for a process that serves others. Can
     be set and unset at any time."""
@@ -157,21 +151,28 @@ class BytePairEngine:
         return found
 
     def _load_counter(self, vocabulary: str) -> Callable[[str], int]:
-        tokenizer, composed = self.tokenizer(vocabulary), self.vocabularies[vocabulary].composed
-        return _composing(tokenizer) if composed else _at_once(tokenizer)
+        count = _at_once(self.tokenizer(vocabulary))
+        return (lambda text: count(_normalize(text))) if self.vocabularies[vocabulary].composed else count
 
     def _short_texts(self, vocabulary: str) -> ShortTexts | None:
         facts = self.vocabularies[vocabulary]
         found = self._short.get(facts.name)
-        if found is None and self.begins_short and facts.name in CARRIED and facts.name not in self.loaded:
-            with self._lock:
-                made = ShortTexts(
-                    load_python(facts),
+        if found is not None or not self.begins_short or facts.name in self.loaded:
+            return found
+        is_carried = facts.name in CARRIED
+        # A process with a worker loads no vocabulary of splintr itself, not even a quick one.
+        if not is_carried and (not facts.quick or self.worker is not None):
+            return None
+        with self._lock:
+            found = self._short.get(facts.name)
+            if found is None:
+                quick = replace(facts, name=facts.quick)
+                found = self._short[facts.name] = ShortTexts(
+                    load_python(facts).count_surely if is_carried else self.load(quick).count,
                     partial(self._load_counter, vocabulary),
                     name=facts.name,
                     worker=partial(self._worker_for, vocabulary),
                 )
-                found = self._short.setdefault(facts.name, made)
         return found
 
     def _worker_for(self, vocabulary: str) -> "CountWorker | None":
@@ -284,11 +285,6 @@ def _mending(plain: Callable[[str], Counted]) -> Callable[[str], Counted]:
             return plain(repair_surrogates(text))
 
     return count
-
-
-def _composing(tokenizer: "Tokenizer") -> Callable[[str], int]:
-    count = _at_once(tokenizer)
-    return lambda text: count(_normalize(text))
 
 
 def _normalize(text: str) -> str:

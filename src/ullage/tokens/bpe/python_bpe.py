@@ -12,10 +12,11 @@ order of their ranks, each as one byte of length and its bytes. The slots are a 
 of two of 32-bit words in little-endian order. The lower bits of a token's CRC-32 give the first slot to examine; a word
 has the 11 upper bits of it and the position of the token's first byte among the tokens, and 0 is an empty slot.
 
-`ShortTexts` counts before the engine is loaded. Splintr takes 0.1 to 0.3 s and some 40 MB to load a vocabulary, and
+`ShortTexts` counts before the engine is loaded. Splintr takes 0.1 to 0.4 s and some 40 MB to load a vocabulary, and
 keeps the interpreter's lock meanwhile. A process that counts a few definitions and replies finishes sooner without it:
-short texts are counted in Python, until one is long or there were many. A process with a worker (`worker`) passes long
-texts to it instead, and never loads the engine itself unless the worker fails.
+short texts are counted in Python, or with a form of the same vocabulary that loads quickly (`Vocabulary.quick`), until
+one is long or there were many. A process with a worker (`worker`) passes long texts to it instead, and never loads the
+engine itself unless the worker fails.
 """
 
 import sys
@@ -74,7 +75,10 @@ class RankTable(Mapping[bytes, int]):
         if magic != _MAGIC:
             raise ValueError(f"`{path}` holds no ranks")
         words = memoryview(self._map)[_HEADER.size : _HEADER.size + 4 * slots]
-        self._slots: Sequence[int] = words.cast("I") if sys.byteorder == "little" else _swap_bytes(words)
+        self._slots: Sequence[int] = words.cast("I")
+        if sys.byteorder != "little":
+            self._slots = array("I", bytes(words))
+            self._slots.byteswap()
         self._mask = slots - 1
         self._base = _HEADER.size + 4 * slots
 
@@ -110,12 +114,6 @@ class RankTable(Mapping[bytes, int]):
     def width(self, rank: int) -> int:
         """Return the number of bytes of the token with this rank."""
         return self._map[self._base + rank - 1]
-
-
-def _swap_bytes(words: memoryview) -> "array[int]":
-    slots = array("I", bytes(words))
-    slots.byteswap()
-    return slots
 
 
 def format_published(tokens: Iterable[bytes]) -> bytes:
@@ -280,13 +278,13 @@ _WORTH_ASKING = 4_096
 
 
 class ShortTexts:
-    """Counts short texts in Python, and all texts with the engine once it is loaded."""
+    """Counts short texts in a way that starts quickly, and all texts with the engine once it is loaded."""
 
-    __slots__ = ("_load", "_loaded", "_loading", "_name", "_seen", "_tokenizer", "_worker")
+    __slots__ = ("_load", "_loaded", "_loading", "_name", "_quick", "_seen", "_worker")
 
     def __init__(
         self,
-        tokenizer: PythonTokenizer,
+        quick: Callable[[str], int | None],
         load: Callable[[], Callable[[str], int]],
         *,
         name: str = "",
@@ -295,12 +293,12 @@ class ShortTexts:
         """Create a counter.
 
         Args:
-            tokenizer: Counts short texts.
+            quick: Counts short texts. Returns None for a text that the engine has to count.
             load: Returns the engine's counter; can take long.
             name: The vocabulary's name, for the worker.
             worker: Returns a worker that counts long texts in place of the engine, or None.
         """
-        self._tokenizer = tokenizer
+        self._quick: Callable[[str], int | None] = quick
         self._load = load
         self._name = name
         self._worker = worker
@@ -318,18 +316,17 @@ class ShortTexts:
         counted = None if worker is None else worker.count(self._name, text)
         if counted is not None:
             return counted
-        self._loaded = self._load()
-        return self._loaded(text)
+        return self._load_engine()(text)
 
     def try_count(self, text: str) -> int | None:
-        """Return the tokens of a text if it can be counted in Python without waiting. None where another must count it:
-        the engine is loaded, the text is long, a worker is faster, or splintr counts it differently."""
+        """Return the tokens of a text if it can be counted without waiting. None where another must count it: the
+        engine is loaded, the text is long, a worker is faster, or splintr counts it differently."""
         if self._loaded is not None or len(text) > LONG:
             return None
         worker = self._worker() if len(text) > _WORTH_ASKING else None
         if worker is not None and worker.is_ready(self._name):
             return None
-        counted = self._tokenizer.count_surely(text)
+        counted = self._quick(text)
         if counted is not None:
             self._note(len(text))
         return counted
@@ -348,4 +345,9 @@ class ShortTexts:
 
     def _load_aside(self) -> None:
         with suppress(Exception):  # the next long text meets it again, and raises it
-            self._loaded = self._load()
+            self._load_engine()
+
+    def _load_engine(self) -> Callable[[str], int]:
+        self._loaded = loaded = self._load()
+        self._quick = lambda _text: None  # releases the memory of the quick way
+        return loaded

@@ -152,14 +152,8 @@ def _inside(seen: str, split: Split) -> int:
     first, body = seen[0], seen[1:]
     words = any(first in run + split.opening and not body.strip(run) for run in split.words)
     is_run = words or any(first in run + " " and not body.strip(run) for run in split.symbols)
-    if is_run and _is_one_piece(seen[:end], split):
-        return end
-    return 0
-
-
-def _is_one_piece(seen: str, split: Split) -> bool:
-    match = split.pattern.match(seen)
-    return match is not None and match.end() == len(seen)
+    piece = split.pattern.match(seen[:end]) if is_run else None
+    return end if piece is not None and piece.end() == end else 0
 
 
 class Tokenizer(Protocol):
@@ -214,7 +208,9 @@ def count_steps(tokenizer: Tokenizer, text: str) -> Steps[int]:
     usual = tokenizer.reach if text.isascii() else max(1, tokenizer.reach // 4)  # a character is up to four bytes
     state, reach = _State(0, 0), usual
     while state.start < len(text) or state.overlap:
-        stop = _next_stop(tokenizer, text, state.start, reach)
+        stop = Stop(min(state.start + reach, len(text)), open=state.start + reach < len(text))
+        if tokenizer.split is not None:
+            stop = next_stop(text, state.start, reach, tokenizer.split)
         after = stop and _advance(tokenizer, text, state, stop, reach)
         if after:
             state, reach = after, usual
@@ -224,12 +220,6 @@ def count_steps(tokenizer: Tokenizer, text: str) -> Steps[int]:
             reach *= 2
         yield
     return state.total
-
-
-def _next_stop(tokenizer: Tokenizer, text: str, start: int, reach: int) -> Stop | None:
-    if tokenizer.split is not None:
-        return next_stop(text, start, reach, tokenizer.split)
-    return Stop(min(start + reach, len(text)), open=start + reach < len(text))
 
 
 def _advance(tokenizer: Tokenizer, text: str, state: _State, stop: Stop, reach: int) -> _State | None:

@@ -12,6 +12,7 @@ text was counted by calibration; figures from Anthropic's documentation are mark
 import re
 from binascii import a2b_base64
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from json import dumps, loads
 
@@ -32,7 +33,7 @@ from ullage.models import Match, ModelCard
 from ullage.tool import Json
 
 from ..count import ZERO, Count, CountText, Method, Weight, total
-from .images import anthropic_image, image_size
+from .images import anthropic_image, image_size, split_files
 
 __all__ = ["Frame", "frame_of", "hosted_tokens", "weigh"]
 
@@ -168,6 +169,8 @@ _READ_PAGE = 60
 """Tokens of a PDF page that is read as text only; pages in recorded requests had little text."""
 _FETCHED = 65_000
 """The most that a search may add before the model answers."""
+_QUOTES = frozenset({"cited_text", "title", "document_title", "url"})
+"""Fields of a citation that cost no input."""
 _REMOTE = 2700
 """Tokens of the one remote MCP server recorded, with three tools; others may cost any number."""
 _NEWER = 1.35
@@ -190,7 +193,12 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
         tools=tuple(map(scale.tool, request.tools)),
         tools_framing=_of_tools(request, scale.frame),
         messages=tuple(
-            scale.message(message, framed=_is_turn(message, request.format), thinks=at >= current)
+            # In OpenAI's format a system message has no frame: it joins the system prompt.
+            scale.message(
+                message,
+                framed=request.format is Format.ANTHROPIC or message.role not in ("system", "developer"),
+                thinks=at >= current,
+            )
             for at, message in enumerate(request.messages)
         ),
         output_schema=scale.schema(request.output_schema),
@@ -246,7 +254,9 @@ class _Scale:
         if medium.kind == "image":
             size = image_size(medium.data) if medium.data else None
             return anthropic_image(size, long_edge=self.frame.long_edge, most=self.frame.most_of_image)
-        pages = _pages(medium.data) if medium.data else None
+        pages = None  # where no page objects of a PDF are visible
+        with suppress(ValueError):
+            pages = len(_PAGE_OBJECT.findall(a2b_base64(medium.data))) or None if medium.data else None
         if self.reads_only:
             return Count(tokens=_READ_PAGE * (pages or 1), method=Method.ESTIMATED, low=5, high=20_000)
         tokens = _PAGE * (pages or 1)
@@ -279,13 +289,16 @@ class _Scale:
         """Weigh the fields of a document, or the tools that a search found (each is then shown in full); anything else
         as JSON."""
         about = value.get("document") if isinstance(value, dict) else None
-        if isinstance(about, dict):
+        if isinstance(about, dict) and "source" not in about:
             titles = [text for key in ("title", "context") if isinstance(text := about.get(key), str) and text]
             return _fixed_count(self.frame.document, 0.2) + total(map(self.count, titles))
+        if isinstance(value, dict) and value.keys() == {"citations"}:
+            value = _without_quotes(value["citations"])
         found = [self.tools[name] for name in _referenced_tool_names(value) if name in self.tools]
         if found:
             return total(map(self.definition, found))
-        return _scale_count(self.count(_json(value)), 1.0, Method.ESTIMATED)
+        shown, files = split_files(value)
+        return _scale_count(self.count(_json(shown)), 1.0, Method.ESTIMATED) + total(map(self.medium, files))
 
     def schema(self, schema: Json) -> Count:
         if not isinstance(schema, dict):
@@ -305,18 +318,13 @@ def _of_settings(request: Request, frame: Frame) -> Count:
     found = _fixed_count(tokens, 0.05)
     if kind == "enabled" and request.tools:
         found += Count(tokens=0, method=Method.CALIBRATED, low=0, high=_INTERLEAVED)
-    return found + _of_servers(request)
-
-
-def _of_servers(request: Request) -> Count:
-    """Weigh the tools of remote MCP servers, whose definitions Anthropic fetches; where toolsets are listed, those are
-    weighed."""
+    # Anthropic fetches the definitions of remote MCP servers; where toolsets are listed, those are weighed.
     servers = request.settings.get("mcp_servers")
     listed = any(tool.hosted is not None and "mcp_server_name" in tool.hosted for tool in request.tools)
-    if not isinstance(servers, list) or listed:
-        return ZERO
-    tokens = _REMOTE * len(servers)
-    return Count(tokens=tokens, method=Method.ESTIMATED, low=0, high=tokens + _FETCHED)
+    if isinstance(servers, list) and not listed:
+        tokens = _REMOTE * len(servers)
+        found += Count(tokens=tokens, method=Method.ESTIMATED, low=0, high=tokens + _FETCHED)
+    return found
 
 
 def _of_tools(request: Request, frame: Frame) -> Count:
@@ -328,11 +336,6 @@ def _of_tools(request: Request, frame: Frame) -> Count:
     alone = forced and choice.get("disable_parallel_tool_use") is True
     tokens = frame.preamble + frame.forced * forced + frame.alone * alone + frame.deferred * deferred
     return _fixed_count(tokens, 0.02 if frame.measured else 0.4)
-
-
-def _is_turn(message: Message, format: Format) -> bool:  # noqa: A002
-    """Return whether a message is framed; a system message in OpenAI's format joins the system prompt instead."""
-    return format is Format.ANTHROPIC or message.role not in ("system", "developer")
 
 
 def _current_turn(messages: tuple[Message, ...]) -> int:
@@ -354,6 +357,16 @@ def _cites(holder: Message | ToolResult) -> bool:
         if isinstance(citations, dict) and citations.get("enabled"):
             return True
     return False
+
+
+def _without_quotes(citations: Json) -> Json:
+    """Return an answer's citations without the texts that are not counted as input (documentation)."""
+    if not isinstance(citations, list):
+        return citations
+    return [
+        {key: value for key, value in one.items() if key not in _QUOTES} if isinstance(one, dict) else one
+        for one in citations
+    ]
 
 
 def _referenced_tool_names(value: Json) -> Iterator[str]:
@@ -389,14 +402,6 @@ def _plain(value: Json) -> str:
 
 def _json(value: Json) -> str:
     return dumps(value, ensure_ascii=False)
-
-
-def _pages(data: str) -> int | None:
-    """Return the number of pages of a PDF in base64, where its page objects are visible."""
-    try:
-        return len(_PAGE_OBJECT.findall(a2b_base64(data))) or None
-    except ValueError:
-        return None
 
 
 _PAGE_OBJECT = re.compile(rb"/Type\s*/Page\b")

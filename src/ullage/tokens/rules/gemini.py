@@ -52,7 +52,7 @@ from ullage.models import Match
 from ullage.tool import Json
 
 from ..count import ZERO, Count, CountText, Method, Weight, total
-from .images import gemini_image, image_size
+from .images import gemini_image, image_size, split_files
 
 __all__ = [
     "BRACES_KEYWORDS",
@@ -346,7 +346,8 @@ class _Writer:
     def _write_type(self, schema: Mapping[str, Json], path: tuple[str, ...]) -> str:
         choices = items_of(schema.get("anyOf", schema.get("oneOf")))
         if choices:
-            return " | ".join(self._choice(object_of(choice), path) for choice in choices)
+            shown = (object_of(choice) for choice in choices)
+            return " | ".join("None" if one.get("type") == "null" else self._type(one, path) for one in shown)
         if values := items_of(schema.get("enum")):
             return f"Literal[{', '.join(map(repr, values))}]"
         kind = kind_of(schema)
@@ -355,9 +356,6 @@ class _Writer:
         if kind == "object":
             return self._dataclass(schema, path) if schema.get("properties") else "dict[str, Any]"
         return _TYPES.get(kind, "Any")
-
-    def _choice(self, schema: Mapping[str, Json], path: tuple[str, ...]) -> str:
-        return "None" if schema.get("type") == "null" else self._type(schema, path)
 
     def _dataclass(self, schema: Mapping[str, Json], path: tuple[str, ...]) -> str:
         name = "".join(word[:1].upper() + word[1:] for part in path for word in part.split("_"))
@@ -374,18 +372,14 @@ class _Writer:
 
 def _value(value: Json) -> str:
     if isinstance(value, str):
-        return f'"{_escape_text(value)}"'
+        for letter, written in _ESCAPES:
+            value = value.replace(letter, written)
+        return f'"{value}"'
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_value(key)}: {_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     return str(value)
-
-
-def _escape_text(text: str) -> str:
-    for letter, written in _ESCAPES:
-        text = text.replace(letter, written)
-    return text
 
 
 def _indent(text: str, width: int) -> str:
@@ -505,9 +499,18 @@ class _Writing:
 
 
 def weigh(request: Request, match: Match, count: CountText) -> Weight:
-    version = _version(match)
+    # A name without a number is an alias of the newest version.
+    found = re.search(r"gemini-(\d+)(?:[.-](\d)(?!\d))?", f"{match.card.id} {match.card.family}")
+    major, minor = (int(found[1]), int(found[2] or 0)) if found else (3, 0)
+    version = (major, minor)
     scale = _Scale(_writing(match, version), count, request, version)
-    recent = -1 if version >= (3, 5) else _last_question(request)
+    # Thoughts before the user's last text or medium are not shown to the model again.
+    asked = [
+        index
+        for index, message in enumerate(request.messages)
+        if message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
+    ]
+    recent = asked[-1] if asked and version < (3, 5) else -1
     return Weight(
         framing=_CACHE if request.settings.get("cachedContent") else ZERO,
         system=total(map(scale.instruction, request.system)),
@@ -528,26 +531,10 @@ _LARGEST_SEEN = 4_000
 """Tokens of the largest tool in a recorded request; the size from which Google truncates is unknown."""
 
 
-def _version(match: Match) -> tuple[int, int]:
-    """Return the number in the model's name; a name without one is an alias of the newest."""
-    found = re.search(r"gemini-(\d+)(?:[.-](\d)(?!\d))?", f"{match.card.id} {match.card.family}")
-    return (int(found[1]), int(found[2] or 0)) if found else (3, 0)
-
-
 def _writing(match: Match, version: tuple[int, int]) -> _Writing:
     if "embedding" in match.card.id or _VERTEX.search(match.host or "") or version < (2, 5):
         return replace(_TEXTS, thoughts=vertex_thoughts) if version >= (2, 5) else _TEXTS
     return _PYTHON if version < (3,) else _BRACES
-
-
-def _last_question(request: Request) -> int:
-    """Return the position of the user's last text or medium: earlier thoughts are not shown to the model again."""
-    asked = [
-        index
-        for index, message in enumerate(request.messages)
-        if message.role == "user" and any(isinstance(part, Text | Media) for part in message.parts)
-    ]
-    return asked[-1] if asked else -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -615,25 +602,27 @@ class _Scale:
             case ToolResult():
                 return self._result(part)
             case Media():
-                resolution = self._config().get("mediaResolution")
-                return weigh_media(part, self.version, resolution if isinstance(resolution, str) else None, self.count)
+                return self._media(part)
             case Unknown():
-                text = dumps(part.value, ensure_ascii=False)
-                return Count.within(self.count(text).tokens, 0.5, Method.ESTIMATED)
+                value, files = split_files(part.value)
+                text = dumps(value, ensure_ascii=False)
+                return Count.within(self.count(text).tokens, 0.5, Method.ESTIMATED) + total(map(self._media, files))
+
+    def _media(self, media: Media) -> Count:
+        resolution = self._config().get("mediaResolution")
+        return weigh_media(media, self.version, resolution if isinstance(resolution, str) else None, self.count)
 
     def _result(self, result: ToolResult) -> Count:
         """Weigh a response: its JSON text, then its media as in any message."""
-        first, *rest = result.parts or (Text("{}"),)
+        has_text = bool(result.parts) and isinstance(result.parts[0], Text)
+        first, *rest = result.parts if has_text else (Text("{}"), *result.parts)
         parsed = _parse_json(first.text) if isinstance(first, Text) else {}
         response: Json = parsed if isinstance(parsed, dict) else {"result": parsed}
-        written = self._texts(self.writing.response(result.name or self._name_of_call(result.call_id), response))
-        return written + total(self._part(part, thoughts=False) for part in rest)
-
-    def _name_of_call(self, identity: str | None) -> str:
-        """Return the name of the call that a result answers, where the request's format gives only its id."""
+        # A format may give only the id of the call that a result answers.
         parts = (part for message in self.request.messages for part in message.parts)
-        calls = (part.name for part in parts if isinstance(part, ToolCall) and part.id == identity)
-        return next(calls, "")
+        calls = (part.name for part in parts if isinstance(part, ToolCall) and part.id == result.call_id)
+        written = self._texts(self.writing.response(result.name or next(calls, ""), response))
+        return written + total(self._part(part, thoughts=False) for part in rest)
 
     def _loosely(self, found: Count) -> Count:
         sure = found.method is Method.EXACT and found.tokens

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from re import compile as pattern
 
+from ullage.messages import Media
+from ullage.tool import Json
+
 from ..count import Count, Method
 
-__all__ = ["Size", "anthropic_image", "gemini_image", "image_size", "openai_image"]
+__all__ = ["Size", "anthropic_image", "gemini_image", "image_size", "openai_image", "split_files"]
 
 Size = tuple[int, int]
 """Width and height in pixels."""
@@ -46,6 +49,70 @@ def image_size(data: str) -> Size | None:
             size = reader(content)
             return size if size and all(size) else None
     return None
+
+
+_FILE_TYPES = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "audio/wav",
+    "SUQz": "audio/mpeg",
+    "T2dnUw": "audio/ogg",
+    "ZkxhQw": "audio/flac",
+    "JVBERi0": "application/pdf",
+}
+"""Media types by the first characters of a file in base64."""
+_SHORTEST_FILE = 64
+"""Characters of the shortest text that is taken for a file."""
+
+
+def split_files(value: Json) -> tuple[Json, list[Media]]:
+    """Return a JSON value with the files in it replaced by empty texts, and these files.
+
+    A file is a data URL or base64 that begins as a known type of file does. Such a value is a part of unknown kind (a
+    generated image, a fetched document): counted as text, its base64 would weigh a hundred times what the model sees.
+    """
+    files = list[Media]()
+
+    def without_files(inner: Json) -> Json:
+        if isinstance(inner, dict):
+            data, kinds = inner.get("data"), [inner.get("media_type"), inner.get("mimeType")]
+            kind = next((kind for kind in kinds if isinstance(kind, str) and not kind.startswith("text/")), None)
+            if isinstance(data, str) and kind is not None:
+                files.append(_file(kind, data))
+                return {key: "" if key == "data" else item for key, item in inner.items()}
+            return {key: without_files(item) for key, item in inner.items()}
+        if isinstance(inner, list):
+            return [without_files(item) for item in inner]
+        file = _read_file(inner) if isinstance(inner, str) and len(inner) >= _SHORTEST_FILE else None
+        if file is None:
+            return inner
+        files.append(file)
+        return ""
+
+    return without_files(value), files
+
+
+def _read_file(text: str) -> Media | None:
+    head, comma, data = text[:_SHORTEST_FILE].partition(",")
+    if comma and head.startswith("data:") and ";base64" in head:
+        media_type, data = head.removeprefix("data:").partition(";")[0], text[len(head) + 1 :]
+    else:
+        media_type = next((kind for start, kind in _FILE_TYPES.items() if text.startswith(start)), "")
+        data = text
+    if not media_type or " " in data[:_SHORTEST_FILE]:
+        return None
+    if media_type == "audio/wav" and image_size(data) is not None:
+        media_type = "image/webp"  # both begin as RIFF files do
+    return _file(media_type, data)
+
+
+def _file(media_type: str, data: str) -> Media:
+    match media_type.partition("/")[0]:
+        case "image" | "audio" | "video" as kind:
+            return Media(kind=kind, media_type=media_type, data=data)
+        case _:
+            return Media(kind="document", media_type=media_type, data=data)
 
 
 def openai_image(model: str, size: Size | None, detail: str | None) -> Count:
@@ -151,14 +218,6 @@ def _weigh(rule: _Tiles | _Patches, size: Size | None, detail: str | None, *, su
     return Count.within(tokens, 0.02 if sure else 0.3)
 
 
-def _png(content: bytes) -> Size:
-    return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
-
-
-def _gif(content: bytes) -> Size:
-    return int.from_bytes(content[6:8], "little"), int.from_bytes(content[8:10], "little")
-
-
 def _webp(content: bytes) -> Size | None:
     """Read the size from any of the three kinds of WebP: extended, lossless and lossy."""
     kind = content[12:16]
@@ -187,8 +246,11 @@ def _jpeg(content: bytes) -> Size | None:
 
 
 _READERS: Mapping[bytes, Callable[[bytes], Size | None]] = {
-    b"\x89PNG\r\n\x1a\n": _png,
+    b"\x89PNG\r\n\x1a\n": lambda content: (
+        int.from_bytes(content[16:20], "big"),
+        int.from_bytes(content[20:24], "big"),
+    ),
     b"\xff\xd8": _jpeg,
-    b"GIF8": _gif,
+    b"GIF8": lambda content: (int.from_bytes(content[6:8], "little"), int.from_bytes(content[8:10], "little")),
     b"RIFF": _webp,
 }

@@ -36,7 +36,7 @@ from ullage.tool import Json
 
 from ..count import ZERO, Count, CountText, Method, Weight, total
 from .gemini import QUOTE, braces, schema_braces
-from .images import image_size
+from .images import image_size, split_files
 from .openai import is_stored_id
 
 __all__ = [
@@ -662,27 +662,22 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
         frame, tools = _maybe_none(frame), tuple(map(_maybe_none, tools))
     if not scale.shows_tools(request):
         unsure = not scale.template.hides_tools
-        frame, tools = _perhaps(total((frame, *tools))) if unsure else ZERO, tuple(ZERO for _ in tools)
+        shown = total((frame, *tools))
+        # Most hosts leave out tools that may not be called, some do not.
+        unsure_frame = Count(tokens=0, method=Method.CALIBRATED, low=0, high=shown.high) if shown.tokens else ZERO
+        frame, tools = unsure_frame if unsure else ZERO, tuple(ZERO for _ in tools)
+    framing = scale.framing(request)
+    if any(request.settings.get(key) not in (None, False, "", []) for key in _UNSEEN):
+        # Only the host knows an earlier conversation that the request names, and what a search finds.
+        framing += Count(tokens=0, method=Method.ESTIMATED, low=0, high=_UNSEEN_AT_MOST)
     return Weight(
-        framing=scale.framing(request) + _of_unseen(request),
+        framing=framing,
         system=total(scale.messages(request.system)),
         tools=tools,
         tools_framing=frame,
         messages=tuple(scale.messages(request.messages)),
         output_schema=scale.output_schema(request),
     )
-
-
-def _of_unseen(request: Request) -> Count:
-    """Weigh what only the host knows: an earlier conversation that the request names, and what a search finds."""
-    if all(request.settings.get(key) in (None, False, "", []) for key in _UNSEEN):
-        return ZERO
-    return Count(tokens=0, method=Method.ESTIMATED, low=0, high=_UNSEEN_AT_MOST)
-
-
-def _perhaps(tools: Count) -> Count:
-    """Return a band from 0 for tools that may not be called: most hosts leave them out, some do not."""
-    return Count(tokens=0, method=Method.CALIBRATED, low=0, high=tools.high) if tools.tokens else ZERO
 
 
 def _maybe_none(found: Count) -> Count:
@@ -807,9 +802,12 @@ class _Scale:
         if message.role == "tool":
             return self._turn(total(self._results(message)))
         if any(isinstance(part, ToolResult) for part in message.parts):
-            return self._turn(total(self._results(message)) + self._beside_results(message))
+            content = self._content(message)
+            beside = self._weigh_framed(template.user[0], content, template.user[1]) if content else ZERO
+            return self._turn(total(self._results(message)) + beside)
         before, after = {"user": template.user, "assistant": template.assistant}.get(message.role, template.system)
-        calls, content = self._calls(message), self._content(message)
+        written = [template.call(part) for part in message.parts if isinstance(part, ToolCall)]
+        calls, content = template.calls + "".join(written) if written else "", self._content(message)
         thoughts = self._thoughts(message) if calls or template.remembers or self.keeps_thoughts else ""
         found = self._weigh_framed(before + thoughts, content, calls + after)
         if calls:
@@ -826,14 +824,9 @@ class _Scale:
         tokens = found.tokens + (hidden // 3 if self.format is Format.OPENAI_CHAT else 0)
         return Count(tokens=tokens, method=Method.ESTIMATED, low=found.low, high=found.high + hidden)
 
-    def _beside_results(self, message: Message) -> Count:
-        """Weigh the user's text in the same message, in formats where the user's messages contain results."""
-        content = self._content(message)
-        return self._weigh_framed(self.template.user[0], content, self.template.user[1]) if content else ZERO
-
     def _content(self, message: Message) -> str:
         parts = (part for part in message.parts if isinstance(part, Text | Unknown))
-        text = self.template.joint.join(part.text if isinstance(part, Text) else dumps(part.value) for part in parts)
+        text = self.template.joint.join(map(_shown_text, parts))
         thought, _, said = text.rpartition("</think>")
         if not self.template.forgets or message.role != "assistant":
             return text
@@ -844,10 +837,6 @@ class _Scale:
         thinking = [part for part in message.parts if isinstance(part, Thinking) and part.text]
         thoughts = [part.text for part in thinking if not (part.signature and self.template.skips_details)]
         return "".join(around[0] + thought + around[1] for thought in thoughts) if around else ""
-
-    def _calls(self, message: Message) -> str:
-        calls = [self.template.call(part) for part in message.parts if isinstance(part, ToolCall)]
-        return self.template.calls + "".join(calls) if calls else ""
 
     def _results(self, message: Message) -> Iterator[Count]:
         before, after = self.template.result
@@ -890,7 +879,12 @@ def _result_texts(message: Message) -> Iterator[str]:
     for part in message.parts:
         if isinstance(part, ToolResult):
             shown = (inner for inner in part.parts if isinstance(inner, Text | Unknown))
-            yield "".join(inner.text if isinstance(inner, Text) else dumps(inner.value) for inner in shown)
+            yield "".join(map(_shown_text, shown))
+
+
+def _shown_text(part: Text | Unknown) -> str:
+    """Return a text, or the JSON of a part of unknown kind without its files, which `_media` weighs."""
+    return part.text if isinstance(part, Text) else dumps(split_files(part.value)[0])
 
 
 def _inner(message: Message) -> Iterator[Part]:
@@ -906,7 +900,9 @@ def _widen_if_unknown(message: Message, found: Count) -> Count:
 
 
 def _media(message: Message, image: int) -> Count:
-    return total(_medium(part, image) for part in _inner(message) if isinstance(part, Media))
+    parts = list(_inner(message))
+    files = (file for part in parts if isinstance(part, Unknown) for file in split_files(part.value)[1])
+    return total(_medium(media, image) for media in (*(part for part in parts if isinstance(part, Media)), *files))
 
 
 def _medium(media: Media, image: int) -> Count:

@@ -40,7 +40,7 @@ from ullage.models import Match
 from ullage.tool import Json
 
 from ..count import ZERO, Count, CountText, Method, Weight, total
-from .images import image_size, openai_image
+from .images import image_size, openai_image, split_files
 
 __all__ = [
     "Conversation",
@@ -367,7 +367,7 @@ class Conversation:
         """Return one count a message, in order."""
         together = self._counts_by_position() if self.frame.parallel else {}
         names = {call.id: call.name for message in self.messages for call in _calls(message) if call.id}
-        asked = self._last_user_position()
+        asked = max((place for place, message in enumerate(self.messages) if message.role == "user"), default=-1)
         return tuple(
             together[place] if place in together else self._message(place, names, live=place > asked)
             for place in range(len(self.messages))
@@ -377,10 +377,12 @@ class Conversation:
         around = self.messages[max(0, place - 1) : place + 2]
         stored = any(is_stored_id(part) for part in self.messages[place].parts)
         is_alone = stored and sum(bool(_calls(message)) for message in around) == 1
-        message, alone = self.messages[place], is_alone
+        message = self.messages[place]
         thoughts = (_thinking(part, live=live) for part in message.parts if isinstance(part, Thinking))
         others = (part for part in message.parts if not isinstance(part, (Text, Thinking)))
-        whole = self._words(message) + total(thoughts) + total(self._part(part, names, alone=alone) for part in others)
+        whole = (
+            self._words(message) + total(thoughts) + total(self._part(part, names, alone=is_alone) for part in others)
+        )
         less_beside = self.frame.beside * len(_calls(message)) if len(_calls(message)) > 1 else 0
         return slack(less(whole, Count.exact(less_beside)), less_beside, less_beside)
 
@@ -398,11 +400,10 @@ class Conversation:
             case ToolCall():
                 return self._call(part, alone=alone)
             case ToolResult():
-                result = part
-                name = names.get(result.call_id or "") or result.name or "function"
-                words = Count.exact(self.frame.output) + self.count(name) + self.count(joined_text(result.parts))
-                rest = (part for part in result.parts if not isinstance(part, Text))
-                return words + total(self._part(part, names, alone=False) for part in rest)
+                name = names.get(part.call_id or "") or part.name or "function"
+                words = Count.exact(self.frame.output) + self.count(name) + self.count(joined_text(part.parts))
+                rest = (inner for inner in part.parts if not isinstance(inner, Text))
+                return words + total(self._part(inner, names, alone=False) for inner in rest)
             case Media():
                 return weigh_media(part, self.model)
             case Unknown():
@@ -412,24 +413,26 @@ class Conversation:
 
     def _call(self, call: ToolCall, *, alone: bool) -> Count:
         marks = self.frame.call + (self.frame.stored if alone else 0)
-        said = _compact(call.arguments) if self.frame.compact else call.arguments
+        said = call.arguments
+        if self.frame.compact and isinstance(value := _parse_json(said), dict):
+            said = dumps(value, ensure_ascii=False, separators=(",", ":"))
         whole = Count.exact(marks) + self.count(f".{call.name}") + self.count(said)
         return slack(whole, self.frame.call_slack, self.frame.call_slack)
 
     def _unknown(self, part: Unknown) -> Count:
         """Weigh a part of unknown kind as its JSON, or as a namespace of its own where it adds tools."""
-        tools = _brought_tools(part.value)
+        brought = part.value.get("tools") if isinstance(part.value, dict) else None
+        tools = [_render_tool(tool) for tool in brought if isinstance(tool, dict)] if isinstance(brought, list) else []
         if tools:
             return Count.within(self.count(render_section(tools)).tokens + _BRINGING_TOOLS, 0.2, Method.ESTIMATED)
-        if isinstance(part.value, dict) and "arguments" in part.value:
-            weight = self.count(dumps(part.value["arguments"], ensure_ascii=False)) + Count.exact(_CALLING_OUT)
+        value, files = split_files(part.value)
+        if isinstance(value, dict) and "arguments" in value:
+            shown = [value[key] for key in ("arguments", "output") if value.get(key) is not None]
+            weight = total(self.count(dumps(each, ensure_ascii=False)) for each in shown) + Count.exact(_CALLING_OUT)
         else:
-            weight = self.count(dumps(part.value, ensure_ascii=False))
+            weight = self.count(dumps(value, ensure_ascii=False))
+        weight += total(weigh_media(file, self.model) for file in files)
         return Count(tokens=weight.tokens, method=Method.ESTIMATED, low=0, high=2 * weight.high + 20)
-
-    def _last_user_position(self) -> int:
-        """Return the position of the user's last message."""
-        return max((place for place, message in enumerate(self.messages) if message.role == "user"), default=-1)
 
     def _counts_by_position(self) -> dict[int, Count]:
         """Return the counts of `_together`, by position; in some formats one message has several results, and text
@@ -498,11 +501,6 @@ def _thinking(thinking: Thinking, *, live: bool) -> Count:
     return Count(tokens=sealed, method=Method.ESTIMATED, low=0, high=2 * sealed)
 
 
-def _brought_tools(value: Json) -> list[str]:
-    tools = value.get("tools") if isinstance(value, dict) else None
-    return [_render_tool(tool) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-
-
 def _render_tool(tool: Mapping[str, Json]) -> str:
     schema, description = tool.get("parameters"), tool.get("description")
     definition = ToolDefinition(
@@ -527,11 +525,6 @@ def _parse_json(text: str) -> Json:
         return cast("Json", loads(text))
     except (JSONDecodeError, RecursionError):
         return text
-
-
-def _compact(arguments: str) -> str:
-    value = _parse_json(arguments)
-    return dumps(value, ensure_ascii=False, separators=(",", ":")) if isinstance(value, dict) else arguments
 
 
 _CLASSIC_CHAT = Frame(
@@ -602,6 +595,8 @@ fetched for the model before it answered, which is reported as input although th
 _USED = {"web_search": 8_500, "web_search_preview": 8_500, "image_generation": 1_850}
 """Tokens of these tools where the model uses them, on most recorded requests: GPT-5 and later are shown the results of
 a search, and describe an image to a model that draws."""
+_DATE = pattern(r"_20\d\d_\d\d_\d\d$")
+"""The end of a dated type, such as `web_search_2025_08_26`."""
 _FREE_SEARCH = 30
 """Band of a search by GPT-4o and GPT-4.1: the results shown by `web_search_preview` are not reported as input, and what
 is reported differs by at most this."""
@@ -642,14 +637,14 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
     """The `Rule` for OpenAI's own models, on its own hosts and on those that pass its counts through."""
     model = match.card.id
     if model.startswith(_BARE) or _SEARCHING in model:
-        return Weight(messages=tuple(_bare(message, count) for message in (*request.system, *request.messages)))
+        # Texts without framing; a text may also be given as the numbers of its tokens.
+        texts = [
+            count(joined_text(message.parts))
+            + Count.exact(sum(_numbers(part.value) for part in message.parts if isinstance(part, Unknown)))
+            for message in (*request.system, *request.messages)
+        ]
+        return Weight(messages=tuple(texts))
     return _Scale(request=request, frame=_frame(request, match), model=model, count=count).weigh()
-
-
-def _bare(message: Message, count: CountText) -> Count:
-    """Weigh texts without framing; a text may also be given as the numbers of its tokens."""
-    numbers = sum(_numbers(part.value) for part in message.parts if isinstance(part, Unknown))
-    return count(joined_text(message.parts)) + Count.exact(numbers)
 
 
 def _numbers(value: Json) -> int:
@@ -680,7 +675,10 @@ class _Scale:
     def weigh(self) -> Weight:
         request = self.request
         system = [message for message in request.system if joined_text(message.parts)]
-        tools = tuple(map(self._tool, request.tools))
+        tools = tuple(
+            self.count(self._render_tool(tool)) if tool.hosted is None else self._count_hosted_tool(tool.hosted)
+            for tool in request.tools
+        )
         return Weight(
             framing=self._framing(),
             system=total(self._conversation(system)),
@@ -710,6 +708,12 @@ class _Scale:
                 0.2,
                 Method.ESTIMATED,
             )
+        expected = settings.get("prediction")
+        if isinstance(expected, dict):
+            # A predicted answer was reported as input on one recorded request of two.
+            framing = slack(framing, 0, self.count(dumps(expected.get("content"))).high + 8)
+        if settings.get("web_search_options") is not None:
+            framing += Count(tokens=0, method=Method.ESTIMATED, low=0, high=_HOSTED["web_search"][2])
         if any(map(settings.get, ("previous_response_id", "conversation", "prompt"))):
             # At least a question and the calls whose outputs are here without them.
             parts = [part for message in self.request.messages for part in message.parts]
@@ -719,14 +723,9 @@ class _Scale:
             framing += Count(tokens=unseen, method=Method.ESTIMATED, low=0, high=_STORED_CONVERSATION)
         return framing
 
-    def _tool(self, tool: ToolDefinition) -> Count:
-        if tool.hosted is not None:
-            return self._count_hosted_tool(tool.hosted)
-        return self.count(self._render_tool(tool))
-
     def _count_hosted_tool(self, tool: Mapping[str, Json]) -> Count:
         """Return the recorded tokens of a tool of the provider's; a search adds its results."""
-        kind = str(tool.get("type"))
+        kind = _DATE.sub("", str(tool.get("type")))
         low, tokens, high = _HOSTED.get(kind) or (0, self.count(dumps(tool)).tokens, 4000)
         if kind == "web_search_preview" and self._is_classic():
             high = tokens + _FREE_SEARCH
@@ -762,7 +761,9 @@ class _Scale:
         """Weigh tool search. Deferred tools cost nothing themselves; the search for them does, until all of them are
         loaded."""
         known = [part.value for message in self.request.messages for part in message.parts if isinstance(part, Unknown)]
-        loaded = {name for value in known if isinstance(value, dict) for name in _names(value.get("tools"))}
+        values = (value.get("tools") for value in known if isinstance(value, dict))
+        found = [tools for tools in values if isinstance(tools, list)]
+        loaded = {str(tool.get("name")) for tools in found for tool in tools if isinstance(tool, dict)}
         deferred = {each.name for each in self.request.tools if each.hosted and each.hosted.get("defer_loading")}
         if tool.get("defer_loading") or deferred <= loaded:
             return 0
@@ -783,7 +784,10 @@ class _Scale:
         each = total(weight for weight, tool in zip(tools, self.request.tools, strict=True) if tool.hosted is None)
         extra = self.frame.tools if self._carrier() else self.frame.tools_alone
         extra -= self.frame.nameless * sum(not tool.description for tool in self._own())
-        whole = _shift_count(self._count_added_section(self._carrier(), self._section()), extra) + self._choice()
+        whole = _shift_count(self._count_added_section(self._carrier(), self._section()), extra)
+        name = self._forced_tool_name()
+        if name is not None and self.frame.choice is not None:
+            whole += Count.exact(self.frame.choice) + self.count(f".{name}")
         own = self._own()
         plain = self.model not in _WITHOUT_TITLES and not self.model.startswith("gpt-3.5")
         described = not self.frame.nameless or all(tool.description for tool in own)
@@ -810,12 +814,6 @@ class _Scale:
         end = last[space.start() + 1 :] if space and len(before) > len(last) else before
         return less(self.count(f"{end}\n\n{section}"), self.count(end)) if end else self.count(section)
 
-    def _choice(self) -> Count:
-        name = self._forced_tool_name()
-        if name is None or self.frame.choice is None:
-            return ZERO
-        return Count.exact(self.frame.choice) + self.count(f".{name}")
-
     def _forced_tool_name(self) -> str | None:
         choice, tools = self.request.tool_choice, self._own()
         if choice == "required" and self.frame.forced and len(tools) == 1:
@@ -837,11 +835,6 @@ class _Scale:
             return slack(whole, 1, 4)
         whole = _shift_count(whole, self.frame.schema if before else self.frame.schema_alone)
         return slack(whole + self.count(name) if self.frame.schema_named else whole, 1, 4)
-
-
-def _names(tools: Json) -> list[str]:
-    found = tools if isinstance(tools, list) else []
-    return [str(tool.get("name")) for tool in found if isinstance(tool, dict)]
 
 
 def _shift_count(count: Count, extra: int) -> Count:
