@@ -211,8 +211,7 @@ def test_a_request_for_a_secret_inside_another_parameter_is_flagged():
 
 
 def test_nested_names_of_a_large_data_model_are_not_requests():
-    fields: Json = {f"field_{number}": {"type": "string"} for number in range(40)} | {
-        "has_password": {},
-        "password": {},
-    }
-    assert find_flags("calc", [tool(body={"type": "object", "properties": fields})]) == ()
+    fields: dict[str, Json] = {f"field_{number}": {} for number in range(40)}
+    fields["password"] = {"type": "string"}
+    body: dict[str, Json] = {"type": "object", "properties": fields}
+    assert find_flags("calc", [tool(body=body)]) == ()
