@@ -267,14 +267,19 @@ def _table(pairs: Iterable[tuple[str, Labelled]]) -> dict[str, list[Labelled]]:
     return found
 
 
+_NAMESPACE = re.compile(r"(?:functions|default_api|multi_tool_use|tools?|mcp|ullage)(?:[.:/]|__?)(?=\w)", re.IGNORECASE)
+
+
 def without_client(name: str) -> Iterator[str]:
-    """Yield the name, then the name without a client's prefix: `mcp__`, or `mcp__` and the client's name for this
-    server."""
+    """Yield the name, then the name without a client's prefix: `mcp__`, `mcp__` and the client's name for this server,
+    or the namespace in which a model sees tools, such as `functions.`."""
     yield name
     first, *rest = name.split("__")
     if first.lower() == "mcp":
         for start in range(min(2, len(rest))):
             yield "__".join(rest[start:])
+    elif (space := _NAMESPACE.match(name)) is not None:
+        yield name[space.end() :]
 
 
 def nearest(name: str, spellings: Sequence[tuple[str, ...]], *, most: int = 5) -> tuple[str, ...]:
