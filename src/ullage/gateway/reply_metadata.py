@@ -399,10 +399,6 @@ _REFUSALS = frozenset({Denied.code, OverBudget.code, Refused.code, ToolChanged.c
 """Errors that are audited: a call was understood, and not allowed."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metered(SourceWrapper[ToolSource]):
     """Wraps a source; adds tokens and time to every reply and records them."""
@@ -414,7 +410,7 @@ class Metered(SourceWrapper[ToolSource]):
     """Monotonic seconds, such as `time.perf_counter`."""
     reference: Callable[[Caller], Reference]
     open_calls: OpenCalls = field(default_factory=OpenCalls)
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     recorded_elsewhere: frozenset[str] = frozenset({"find_tool"})
     """Tools whose replies, but not failures, are recorded by their own source, with figures not known here."""
     is_budgeted: bool = False

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
@@ -97,7 +98,7 @@ class Document:
 
 def document_of(tool: "Tool", *, server: str = "", document_id: str | None = None) -> Document:
     """Return the document of a tool; its id is the tool's name unless another is given."""
-    parameters = list(_first(_parameters(tool.input_schema, _DEPTH)))
+    parameters = list(islice(_parameters(tool.input_schema, _DEPTH), _PARAMETERS))
     return Document(
         id=tool.name if document_id is None else document_id,
         name=tool.name,
@@ -108,11 +109,6 @@ def document_of(tool: "Tool", *, server: str = "", document_id: str | None = Non
         parameter_descriptions=tuple(text for _, text in parameters if text),
         aliases=tool.aliases,
     )
-
-
-def _first(parameters: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for _, parameter in zip(range(_PARAMETERS), parameters, strict=False):
-        yield parameter
 
 
 def _parameters(schema: "JsonObject", depth: int) -> Iterator[tuple[str, str]]:

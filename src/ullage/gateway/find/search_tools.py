@@ -172,16 +172,13 @@ def _do_the_same(one: Entry, other: Entry) -> bool:
     if not take_the_same:
         return False
     ones, others = _words(_description(one)), _words(_description(other))
-    if not _are_alike(ones, others) or _speak_of_two_services(one, other, ones ^ others):
+    if not _are_alike(ones, others):
+        return False
+    # One of them mentions, in its name or description, a word of its server's name that the other lacks.
+    servers = _words(" ".join(server_words(one.server) ^ server_words(other.server)))
+    if not servers.isdisjoint((ones ^ others) | (_words(one.original) ^ _words(other.original))):
         return False
     return len(_telling(one) & _telling(other)) >= _wanting(server_words(one.server), server_words(other.server))
-
-
-def _speak_of_two_services(one: Entry, other: Entry, differing: Set[str]) -> bool:
-    """Return whether one tool mentions, in its name or description, a word of its server's name that the other tool
-    lacks."""
-    names = _words(" ".join(server_words(one.server) ^ server_words(other.server)))
-    return not names.isdisjoint(differing | (_words(one.original) ^ _words(other.original)))
 
 
 def _wanting(one: frozenset[str], other: frozenset[str]) -> int:
@@ -292,7 +289,11 @@ def scope_of(description: str, said: Sequence[str], view: View) -> Scope:
         found = {mark: servers for mark in _AT.findall(description) if (servers := _named(mark, view))}
         rest = " ".join(_AT.sub(lambda mark: "" if mark[1] in found else mark[0], description).split())
         marked = Scope(rest, frozenset[str]().union(*found.values())) if found else None
-    return marked or _whole(description, view) or Scope(description)
+    if marked:
+        return marked
+    # A text that is only a server's name, or that name with words that ask for all of its tools.
+    whole = (Scope("", servers) for name in _spellings(description) if (servers := _named(name, view)))
+    return next(whole, Scope(description))
 
 
 def stray(description: str, view: View) -> str | None:
@@ -312,12 +313,6 @@ def _server(name: str, view: View) -> str:
         if len(alike) == 1:
             return alike[0]
         raise InvalidArguments(error.message, suggestion=error.suggestion, options=error.options) from error
-
-
-def _whole(text: str, view: View) -> Scope | None:
-    """Return the scope of a text that is only a server's name, or that name with words that ask for all of its
-    tools."""
-    return next((Scope("", servers) for name in _spellings(text) if (servers := _named(name, view))), None)
 
 
 def _spellings(text: str) -> Iterator[str]:
@@ -702,7 +697,10 @@ class Searching:
                     heard.setdefault(hit.document.id, hit)
             return hits
 
-        return lesson, await _rank(search, asked, self._entries(asked.view))
+        entries = self._entries(asked.view)
+        work = partial(rank, search, asked.view, asked.query, entries)
+        takes_long = asked.settings.index == "encoder" or len(entries) > _MANY
+        return lesson, await anyio.to_thread.run_sync(work) if takes_long else work()
 
     def _entries(self, view: View) -> dict[str, Entry]:
         return self._by_name.of((view,), lambda: {entry.listed: entry for entry in view.entries})
@@ -733,7 +731,12 @@ class Searching:
             )
             for (each, _), form in found
         ]
-        hint = _withheld(asked) or (_strayed(asked) if found else _hint(asked.view))
+        hint = _withheld(asked)
+        if hint is None and not found:
+            hint = _hint(asked.view)
+        elif hint is None and not asked.query.servers:
+            name = stray(asked.query.description, asked.view)
+            hint = None if name is None else f"No server is called `{name[:40]}`; all were searched."
         beside = Beside((*asked.settings.pending, *asked.view.missing), hint)
         limit = character_limit(asked.caller)
         return compose(
@@ -748,12 +751,6 @@ class Searching:
         )
 
 
-async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:
-    work = partial(rank, search, asked.view, asked.query, entries)
-    takes_long = asked.settings.index == "encoder" or len(entries) > _MANY
-    return await anyio.to_thread.run_sync(work) if takes_long else work()
-
-
 def _withheld(asked: Asked) -> str | None:
     """Return a hint for a query that names a withheld tool: why it is withheld and which command accepts it."""
     words = {key(word) for word in asked.query.text.split()}
@@ -762,12 +759,6 @@ def _withheld(asked: Asked) -> str | None:
             command = trust_command(entry.server, entry.original)
             return f"`{entry.listed}` is withheld: its definition changed. The user can accept it: {command}"
     return None
-
-
-def _strayed(asked: Asked) -> str | None:
-    """Return a hint where the query seems to name a server that does not exist."""
-    name = None if asked.query.servers else stray(asked.query.description, asked.view)
-    return None if name is None else f"No server is called `{name[:40]}`; all were searched."
 
 
 def _hint(view: View) -> str:

@@ -318,15 +318,12 @@ class Shelf:
         self._index, self._stand_in = (view.revision, kind, indexed.index), None
         self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
         if indexed.made:
-            work = partial(self._keep, indexed)
+            work = partial(run_in_worker, partial(self._indexing.keep, indexed.made), items=len(indexed.made))
             if self._spawn is None:
                 await work()
             else:
                 self._spawn(work)
         return indexed.index
-
-    async def _keep(self, indexed: Indexed) -> None:
-        await run_in_worker(partial(self._indexing.keep, indexed.made), items=len(indexed.made))
 
     async def weights(self, view: View, model: str, weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
         """Return the tokens of all servers' definitions and of Ullage's own, for a model.

@@ -9,6 +9,7 @@ that is the task of the code that created the members.
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -121,7 +122,7 @@ class Merge(MergedSource):
                 del self._watching[name]
         for name, source in staying.items():
             if name not in self._watching:
-                self._watching[name] = source, source.watch(self._listener(name))
+                self._watching[name] = source, source.watch(partial(self._changed, name))
         if "tools" in self._told:
             self._tools.ask_in_background()
         self._tools_arrived()
@@ -347,9 +348,6 @@ class Merge(MergedSource):
                 f"no server has a resource at `{uri[:200]}`", suggestion="`resources/templates/list` shows them."
             )
         return place.member, {**reference, "uri": place.uri}
-
-    def _listener(self, server: str) -> Listener:
-        return lambda change: self._changed(server, change)
 
     def _changed(self, server: str, change: Change) -> None:
         if change.kind == "tools":

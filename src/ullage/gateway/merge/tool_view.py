@@ -309,7 +309,10 @@ class View:
         if (change := found[0].change) is not None:
             raise tool_changed(found[0].listed, change)
         if found[0].needs_a_task:
-            raise _task_only(found[0])
+            raise Unavailable(
+                f"`{found[0].listed}` runs only as a task, and Ullage hands on no tasks",
+                suggestion=f"Do without it, or connect the client to server `{found[0].server}` itself for this tool.",
+            )
         return found[0]
 
     def server(self, name: str) -> str:
@@ -380,13 +383,6 @@ def denied_error(entry: Entry) -> Denied:
     )
     error.tool = entry.server, entry.original
     return error
-
-
-def _task_only(entry: Entry) -> Unavailable:
-    return Unavailable(
-        f"`{entry.listed}` runs only as a task, and Ullage hands on no tasks",
-        suggestion=f"Do without it, or connect the client to server `{entry.server}` itself for this tool.",
-    )
 
 
 class MergedSource(ToolSource):

@@ -263,16 +263,14 @@ class Scale:
                 continue
             text = (yield from part.text()) if isinstance(part, Unwritten) else part
             by_length += self._by_length(text)
-            if by_length > budget or (yield from self._is_over(text, budget)):
+            if by_length > budget:
+                return None
+            # The text's head alone may show that it exceeds the budget, so that the rest need not be counted.
+            head = text[: _HEAD * max(budget, _HEAD)]
+            if len(head) < len(text) and (yield from self.weigh(head)) > _SURELY * budget:
                 return None
         weight = max((yield from weighed(reply, self.meter, self.model)).high, by_length)
         return weight if weight <= budget else None
-
-    def _is_over(self, text: str, budget: int) -> Steps[bool]:
-        """Return whether the text's head alone shows that it exceeds the budget, so that the rest need not be
-        counted."""
-        head = text[: _HEAD * max(budget, _HEAD)]
-        return len(head) < len(text) and (yield from self.weigh(head)) > _SURELY * budget
 
 
 _PIECE = 65_536

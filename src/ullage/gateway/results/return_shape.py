@@ -486,7 +486,10 @@ def _write(shape: ReturnShape, shown: set[_Path]) -> str:
 
 
 def _ranks(shape: ReturnShape, outer: _Path, base: int) -> Iterator[tuple[int, _Path]]:
-    record = _record_of(shape)
+    # The objects of a shape: itself, or the elements of its list.
+    record = shape
+    while not record.keys and record.items is not None:
+        record = record.items
     is_wrapper = not outer and len(record.keys) <= _FEW and record is shape
     for place, (key, inner) in enumerate(record.keys.items()):
         rank = base + place + (_LATER if _TIRESOME.search(key) else 0)
@@ -494,13 +497,6 @@ def _ranks(shape: ReturnShape, outer: _Path, base: int) -> Iterator[tuple[int, _
         yield rank, path
         is_payload = is_wrapper and inner.items is not None
         yield from _ranks(inner, path, rank + (1 if is_payload else _DEPTH_COSTS))
-
-
-def _record_of(shape: ReturnShape) -> ReturnShape:
-    """Return the objects of a shape: itself, or the elements of its list."""
-    while not shape.keys and shape.items is not None:
-        shape = shape.items
-    return shape
 
 
 def _value(shape: ReturnShape, path: _Path, shown: set[_Path]) -> str:
