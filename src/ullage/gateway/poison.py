@@ -452,17 +452,13 @@ def _rewritten(visible: str, folded: str) -> Iterator[tuple[str, str]]:
         yield "entities", " ".join(html.unescape(visible).split("\xa0"))
     if len(_SYLLABLE_END.findall(folded)) >= _MOST_SYLLABLES:
         yield "syllables", _SYLLABLE_END.sub("", folded)
-    joined = _SPACED.sub(_join_spaced, folded)
+    # Letters with something between each two of them, as words; a wider gap ends a word.
+    joined = _SPACED.sub(lambda found: re.sub(r" {2,}", " ", re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", found[0])), folded)
     if joined != folded:
         yield "spaced letters", joined
     leet = _LEET_WORD.sub(lambda found: found[0].translate(_LEET), folded)
     if leet != folded:
         yield "digits as letters", leet
-
-
-def _join_spaced(found: re.Match[str]) -> str:
-    """Letters with something between each two of them, as words; a wider gap ends a word."""
-    return re.sub(r" {2,}", " ", re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", found[0]))
 
 
 def _fold_mixed(word: re.Match[str]) -> str:
@@ -628,12 +624,6 @@ def _skeleton(name: str) -> str:
     return folded.replace("I", "l").replace("1", "l").replace("|", "l").replace("0", "o").lower().replace("rn", "m")
 
 
-def _share_words(one: str, other: str) -> bool:
-    """Whether the names of two servers have a word in common, as two servers for the same product do."""
-    first, second = ({word for word in re.split(r"[\W_]+", name.lower()) if len(word) > 2} for name in (one, other))
-    return bool((first & second) - {"mcp", "server", "the", "tools"})
-
-
 @dataclass(frozen=True, slots=True)
 class _Foreign:
     server: str
@@ -653,7 +643,11 @@ def _name_hits(
         other = twin.tool.description or ""
         first, second = (set(_WORD.findall(text.lower())) for text in (one, other))
         alike = bool(first & second) and len(first & second) / len(first | second) >= _ALIKE
-        is_copy = alike and not _share_words(server, twin.server)
+        # Two servers for the same product have a word of their names in common.
+        mine, theirs = (
+            {word for word in re.split(r"[\W_]+", said.lower()) if len(word) > 2} for said in (server, twin.server)
+        )
+        is_copy = alike and not (mine & theirs) - {"mcp", "server", "the", "tools"}
         weight, words = (1.0, f"{tool.name}, as of `{twin.server}`") if is_copy else (0.2, tool.name)
         yield _Hit(weight, "shadowing", "name", words, "same name")
         return

@@ -28,7 +28,7 @@ from zlib import crc32
 from ullage.errors import Unavailable
 
 if TYPE_CHECKING:
-    from ullage.tool import Json, JsonObject, Tool
+    from ullage.tool import JsonObject, Tool
 
 __all__ = [
     "Document",
@@ -120,15 +120,11 @@ def _parameters(schema: "JsonObject", depth: int) -> Iterator[tuple[str, str]]:
         text = inner.get("description") if isinstance(inner, dict) else None
         description = text if isinstance(text, str) else ""
         yield name, description
-        yield from _inside(inner, depth - 1)
-
-
-def _inside(schema: "Json", depth: int) -> Iterator[tuple[str, str]]:
-    if isinstance(schema, dict):
-        yield from _parameters(schema, depth)
-        items = schema.get("items")
-        if isinstance(items, dict):
-            yield from _parameters(items, depth)
+        if isinstance(inner, dict):
+            yield from _parameters(inner, depth - 1)
+            items = inner.get("items")
+            if isinstance(items, dict):
+                yield from _parameters(items, depth - 1)
 
 
 if TYPE_CHECKING:

@@ -66,14 +66,14 @@ class Pieces:
     def makes_sense(self, text: str) -> bool:
         """Return whether a word of the text is known, or a piece of some length; single letters make a text similar to
         anything."""
-        return any(map(self._is_known, _RUN.findall(fold(text))))
-
-    def _is_known(self, run: str) -> bool:
-        words = [run.lower(), *(part.lower() for part in _PART.findall(run))]
-        if any(len(word) > 1 and word in self._rows for word in words):
-            return True
-        pieces = (self._vocabulary[row] for row in self._learn(run[:_LONG_WORD]))
-        return any(len(piece.removeprefix("##")) >= _TELLING or not piece.isascii() for piece in pieces)
+        for run in _RUN.findall(fold(text)):
+            words = [run.lower(), *(part.lower() for part in _PART.findall(run))]
+            if any(len(word) > 1 and word in self._rows for word in words):
+                return True
+            pieces = (self._vocabulary[row] for row in self._learn(run[:_LONG_WORD]))
+            if any(len(piece.removeprefix("##")) >= _TELLING or not piece.isascii() for piece in pieces):
+                return True
+        return False
 
     def _learn(self, run: str) -> tuple[int, ...]:
         whole = self._rows.get(run.lower())

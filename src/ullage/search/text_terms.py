@@ -318,7 +318,13 @@ def of_run(run: str) -> tuple[str, ...]:
     """Return the terms of a run of letters and digits."""
     run = run[:_LONG_WORD]
     if not run.isascii() and _SPACELESS.search(run):
-        return tuple(term for piece in _SPACELESS.split(run) if piece for term in _of_script(piece))
+        found: list[str] = []
+        for piece in filter(None, _SPACELESS.split(run)):
+            if _SPACELESS.match(piece):
+                found += [piece[at : at + 2] for at in range(len(piece) - 1)] or [piece]
+            else:
+                found += _of_word(piece)
+        return tuple(found)
     return _of_word(run)
 
 
@@ -330,12 +336,6 @@ def _of_word(run: str) -> tuple[str, ...]:
     if len(split) == 1:
         return (stem(run.casefold()),)
     return (*(stem(part.casefold()) for part in split), stem(run.casefold()))
-
-
-def _of_script(piece: str) -> tuple[str, ...]:
-    if not _SPACELESS.match(piece):
-        return _of_word(piece)
-    return tuple(piece[at : at + 2] for at in range(len(piece) - 1)) or (piece,)
 
 
 def _kin_terms() -> dict[str, tuple[str, ...]]:

@@ -266,17 +266,15 @@ def find_same_server(connection: Connection, server: Server) -> ServerRow | None
 
 
 def _server_row(row: Mapping[str, Any]) -> ServerRow:
-    return ServerRow(id=UUID(row["id"]), introduction=_introduction(row["introduction"]), seen=moment(row["seen"]))
-
-
-def _introduction(said: str | None) -> Introduction | None:
+    said, introduction = row["introduction"], None
     try:
-        if said is None:
-            return None
-        # The keys known to this version, since a newer one may have written more.
-        return Introduction(**{key: value for key, value in json.loads(said).items() if key in _INTRODUCTION})
+        if said is not None:
+            # The keys known to this version, since a newer one may have written more.
+            known = {key: value for key, value in json.loads(said).items() if key in _INTRODUCTION}
+            introduction = Introduction(**known)
     except (ValueError, TypeError, AttributeError) as error:
         raise StoreFailed("the introduction of a server in the database cannot be read") from error
+    return ServerRow(id=UUID(row["id"]), introduction=introduction, seen=moment(row["seen"]))
 
 
 def claim_server(connection: Connection, server: Server, *, new_id: UUID, now: datetime) -> tuple[ServerRow, bool]:

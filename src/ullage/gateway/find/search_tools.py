@@ -178,14 +178,13 @@ def _do_the_same(one: Entry, other: Entry) -> bool:
     servers = _words(" ".join(server_words(one.server) ^ server_words(other.server)))
     if not servers.isdisjoint((ones ^ others) | (_words(one.original) ^ _words(other.original))):
         return False
-    return len(_telling(one) & _telling(other)) >= _wanting(server_words(one.server), server_words(other.server))
-
-
-def _wanting(one: frozenset[str], other: frozenset[str]) -> int:
-    """Return how many distinctive words the tools must share, given the names of their servers."""
-    if one <= _OF_ANY_SERVER or other <= _OF_ANY_SERVER or not (one <= other or other <= one):
-        return _EVIDENCE
-    return 0 if one == other else _SOME_EVIDENCE
+    # How many distinctive words the tools must share depends on the names of their servers.
+    first, second = server_words(one.server), server_words(other.server)
+    if first <= _OF_ANY_SERVER or second <= _OF_ANY_SERVER or not (first <= second or second <= first):
+        least = _EVIDENCE
+    else:
+        least = 0 if first == second else _SOME_EVIDENCE
+    return len(_telling(one) & _telling(other)) >= least
 
 
 def _telling(entry: Entry) -> frozenset[str]:
@@ -543,20 +542,19 @@ async def begin(learning: Learning | None, text: str, index: HybridIndex, view: 
     need = Need() if learning is None else need_of(text, index.holds)
     if learning is None or not need:
         return Lesson(index=index, caller=caller)
+    book = view.book
+    assert book is not None
     gains = {
-        listed: gain for used, gain in (await learning.bonuses(caller, need)).items() for listed in _listed(view, used)
+        entry.listed: gain
+        for used, gain in (await learning.bonuses(caller, need)).items()
+        for entry in book.find(used[1], used[0])
+        if _used(entry) == used
     }
     return Lesson(index=index, learning=learning, caller=caller, need=need, gains=gains)
 
 
 def _used(entry: Entry) -> Used:
     return entry.server, entry.original
-
-
-def _listed(view: View, used: Used) -> list[str]:
-    """Return the listed names of a used tool; empty if it no longer exists."""
-    assert view.book is not None
-    return [entry.listed for entry in view.book.find(used[1], used[0]) if _used(entry) == used]
 
 
 _LETTERS = 50_000

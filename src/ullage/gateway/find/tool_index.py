@@ -368,11 +368,8 @@ class Shelf:
 
 
 def _weights(entries: Iterable[Entry], weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
-    each = [(entry.member.own, _weight(entry, weigh, stored=stored)) for entry in entries]
+    each = [
+        (entry.member.own, (stored and entry.token_count) or weigh(definition_text(entry.tool)).tokens)
+        for entry in entries
+    ]
     return sum(weight for own, weight in each if not own), sum(weight for own, weight in each if own)
-
-
-def _weight(entry: Entry, weigh: "Weigh", *, stored: bool) -> int:
-    if stored and entry.token_count:
-        return entry.token_count
-    return weigh(definition_text(entry.tool)).tokens

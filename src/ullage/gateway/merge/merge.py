@@ -111,7 +111,12 @@ class Merge(MergedSource):
 
     def replace(self, members: Iterable[Member]) -> None:
         """Replace the members after a change of settings; known lists of sources that stay are kept."""
-        self._members = _distinct(members)
+        found: dict[str, Member] = {}
+        for member in members:
+            if member.name in found:
+                raise BadConfiguration(f"two servers are called `{member.name}`", suggestion="Rename one of them.")
+            found[member.name] = member
+        self._members = tuple(found.values())
         self._servers = tuple(member.name for member in self._members)
         for part in (self._tools, self._resources, self._prompts):
             part.replace(self._members)
@@ -411,15 +416,6 @@ def _see(heard: tuple[MemberListing, ...], reserved: tuple[str, ...], before: Vi
     view = build_view(heard, reserved=reserved, before=before)
     view.book.find("") if view.book is not None else None
     return view
-
-
-def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:
-    found: dict[str, Member] = {}
-    for member in members:
-        if member.name in found:
-            raise BadConfiguration(f"two servers are called `{member.name}`", suggestion="Rename one of them.")
-        found[member.name] = member
-    return tuple(found.values())
 
 
 def _is_same_listing(before: Listing, now: Listing) -> bool:

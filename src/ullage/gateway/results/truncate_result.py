@@ -77,7 +77,11 @@ __all__ = ["BUDGET", "READ", "Budgeted", "cut", "cut_json", "recoded"]
 def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
     """Return the reply with its JSON in the cheapest form; None if it already has that form."""
     if not reply.content:
-        return (yield from _of_structured(reply, scale))
+        # Structured content alone becomes text, which every client shows.
+        if reply.structured is None or not is_small(reply.structured.value, values=20_000, letters=LONGEST):
+            return None
+        form = yield from recode_steps(reply.structured.value, scale.weigh)
+        return None if form is None else _rewritten(reply, [text_block(form.text)], find_table(form.value))
     together = joined(reply.content)
     texts = [text_of(block) for block in reply.content] if together is None else [together]
     forms = list[Recoded | None]()
@@ -91,16 +95,6 @@ def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
         for block, form in zip(reply.content, forms, strict=False)
     ]
     return _rewritten(reply, blocks, None if only is None else find_table(only.value))
-
-
-def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
-    """Return structured content rewritten as text, which every client shows."""
-    if reply.structured is None or not is_small(reply.structured.value, values=20_000, letters=LONGEST):
-        return None
-    form = yield from recode_steps(reply.structured.value, scale.weigh)
-    if form is None:
-        return None
-    return _rewritten(reply, [text_block(form.text)], find_table(form.value))
 
 
 def _rewritten(reply: Reply, blocks: Sequence[Block], found: Found | None) -> Reply:
