@@ -161,8 +161,8 @@ def _next_steps(text: str, at: int, *, is_first: bool) -> tuple[list[Step], int]
     below: list[Step] = [Below()] if dots and dots[0] == ".." else []
     at = dots.end() if dots else at
     if text[at : at + 1] == "[":
-        if text.startswith("[*]", at):
-            step, at = Every(), at + 3
+        if text.startswith(("[*]", "[]"), at):
+            step, at = Every(), text.index("]", at) + 1
         elif place := _PLACE.match(text, at):
             step, at = int(place[1]), place.end()
         elif part := _SLICE.match(text, at):
