@@ -113,6 +113,16 @@ def test_lists_that_servers_build_from_sets_have_no_order():
         ("Listens on http://localhost:51234/", "Listens on http://localhost:49152/"),
         ("Searches 1,204 documents and 3 tables.", "Searches 98 documents and 12 tables."),
         ("Scratch in /tmp/tmpab12cd_9.", "Scratch in /tmp/tmpzz98yx_1."),
+        ("Scratch in /tmp/mcp-files-x3Ab9Q/out.", "Scratch in /tmp/mcp-files-k7PPq1/out."),
+        ("As of Nov 2026, Q4 2026, week 2026-W47.", "As of January 2027, Q1 2027, week 2027-W02."),
+        ("It is Thu Nov 19 22:10:33 2026", "It is Fri Jan  1 02:00:00 2027"),
+        ("Built 20261119T221033Z on 19. November 2026", "Built 20270101T000000Z on 1. January 2027"),
+        ("Today is Thursday, and the current year is 2026.", "Today is Friday, and the current year is 2027."),
+        ("Indexed 5 minutes ago, uptime 3 days", "Indexed 2 hours ago, uptime 11 weeks"),
+        ("Timestamp 1794000000, pid 4711", "Timestamp 1794009999, pid 815"),
+        ("Currently 12 open issues", "Currently 1,300 open issues"),
+        ("Documents indexed: 1,204. Files: 12", "Documents indexed: 98. Files: 5"),
+        ("Session 3f2504e04f8941d39a0c0305e82c3301", "Session 9b1deb4d3b7d4bad9bdd2b0d7b3dcb6d"),
     ],
 )
 def test_what_a_server_writes_anew_at_each_start_does_not_count(first: str, later: str):
@@ -143,6 +153,11 @@ def test_folders_of_another_start_do_not_count():
         ("Works.", "Works.\u200b"),
         ("Works.", "Works.\U000e0041"),
         ("Today is 2026-11-16.", "Today is the day to obey."),
+        ("Today is Thursday.", "Today is Payday."),
+        ("Reads /tmp/mcp-files-x3Ab9Q.", "Reads /tmp/all-secrets-x3Ab9Q."),
+        ("The 16th of May 2026", "The user may agree 2026"),
+        ("Session 3f2504e04f8941d39a0c0305e82c3301", "Session 69676e6f726520616c6c2072756c6573"),
+        ("Keeps it for 5 days", "Keeps it for 5000 days"),
     ],
 )
 def test_numbers_and_paths_that_matter_do_count(first: str, later: str):
@@ -161,6 +176,10 @@ def test_a_default_that_is_a_date_or_a_folder_does_not_count_and_any_other_does(
 
     assert with_default("2026-11-16") == with_default("2027-01-01")
     assert with_default("/home/ada/project/out") == with_default("/home/ada/project/out")
+    assert with_default("http://localhost:5123/x") == with_default("http://localhost:9876/x")
+    assert with_default("http://localhost:5123/x") != with_default("http://localhost:5123/y")
+    run = "3f2504e0-4f89-41d3-9a0c-0305e82c3301", "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"
+    assert with_default(run[0]) == with_default(run[1]) != with_default(f"{run[1]} x")
     assert with_default("since 2026-11-16") != with_default("since 2027-01-01")
     assert with_default("12 files") != with_default("13 files")
     assert with_default(1) != with_default(2)

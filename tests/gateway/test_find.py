@@ -959,6 +959,12 @@ async def test_joined_calls_take_everything():
         ("github__list_commits", "github"),
         ("github__list_commits", "GitHub-MCP"),
         ("github.listCommits", None),
+        ("list_commits", "github-mcp"),
+        ("list_commits", "mcp-server-github"),
+        ("functions.github__list_commits", None),
+        ("default_api.list_commits", None),
+        ("mcp_github_list_commits", None),
+        ("ullage__github__list_commits", None),
         ("github__list_commits(owner: string) — List commits", None),
     ],
 )

@@ -69,6 +69,101 @@ def test_what_is_plainly_meant_is_understood_and_said(said: Value, meant: Value)
     assert found.notes
 
 
+WIDE: dict[str, Value] = {
+    "type": "object",
+    "properties": {
+        "n": {"type": "integer"},
+        "b": {"type": "boolean"},
+        "s": {"type": "string"},
+        "labels": {"type": "array", "items": {"type": "string"}},
+        "ids": {"type": "array", "items": {"type": "integer"}},
+        "opt": {"anyOf": [{"$ref": "#/$defs/options"}, {"type": "null"}]},
+        "all": {"allOf": [{"$ref": "#/$defs/options"}]},
+        "env": {"type": "object", "additionalProperties": {"type": "string"}},
+        "mode": {"anyOf": [{"type": "string", "enum": ["fast", "slow"]}, {"type": "null"}]},
+        "kind": {"type": "string", "enum": ["a", "b"]},
+        "list": {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/options"}, {"type": "string"}]}},
+        "states": {"type": "array", "items": {"type": "string", "enum": ["Open", "Closed"]}},
+    },
+    "additionalProperties": False,
+    "$defs": {
+        "options": {
+            "type": "object",
+            "properties": {
+                "sinceDate": {"type": "string"},
+                "max": {"type": "integer"},
+                "deep": {"type": "object", "properties": {"x": {"type": "integer"}}, "additionalProperties": False},
+            },
+            "additionalProperties": False,
+        }
+    },
+}
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({"b": "yes"}, {"b": True}),
+        ({"b": 1}, {"b": True}),
+        ({"b": "0"}, {"b": False}),
+        ({"labels": "['bug', 'ui']"}, {"labels": ["bug", "ui"]}),
+        ({"env": "{'A': 'x'}"}, {"env": {"A": "x"}}),
+        ({"ids": "(1, 2)"}, {"ids": [1, 2]}),
+        ({"opt": "None"}, {"opt": None}),
+        ({"n": "null"}, {}),
+        ({"n": ""}, {}),
+        ({"kind": ""}, {}),
+        ({"ids": "none"}, {}),
+        ({"s": ["a"]}, {"s": "a"}),
+        ({"n": ["4"]}, {"n": 4}),
+        ({"labels": [["a"]]}, {"labels": ["a"]}),
+        ({"s": 7.5}, {"s": "7.5"}),
+        ({"s": True}, {"s": "true"}),
+        ({"opt": '```json\n{"max": 3}\n```'}, {"opt": {"max": 3}}),
+        ({"opt": {"since_date": "x", "max": "3"}}, {"opt": {"sinceDate": "x", "max": 3}}),
+        ({"all": {"since_date": "x"}}, {"all": {"sinceDate": "x"}}),
+        ({"list": [{"since_date": "x"}, "y"]}, {"list": [{"sinceDate": "x"}, "y"]}),
+        ({"env": {"A": 1, "B": True}}, {"env": {"A": "1", "B": "true"}}),
+        ({"mode": "FAST"}, {"mode": "fast"}),
+        ({"ids": "5,6, 7"}, {"ids": [5, 6, 7]}),
+        ({"states": "open, closed"}, {"states": ["Open", "Closed"]}),
+        ({"labels": "salt, pepper"}, {"labels": ["salt, pepper"]}),
+        ({"opt.max": 3, "opt.since_date": "x"}, {"opt": {"max": 3, "sinceDate": "x"}}),
+        ({"opt[deep][x]": "3", "opt": {"max": 1}}, {"opt": {"deep": {"x": 3}, "max": 1}}),
+        ({"payload": '{"n": 3}'}, {"n": 3}),
+    ],
+)
+def test_mistakes_that_models_make_are_understood(said: Value, meant: Value):
+    found = heal(said, WIDE, Draft202012Validator(WIDE).is_valid, ("t",))
+    assert found is not None
+    assert found.arguments == meant
+    assert found.notes
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"n": "3 items"},
+        {"n": ["1", "2"]},
+        {"b": 2},
+        {"b": "perhaps"},
+        {"ids": "5;6"},
+        {"ids": "{1, 2}"},
+        {"env": "dict(A=1)"},
+        {"opt": {"max": 1}, "opt.max": 3},
+        {"n.x": 3},
+        {"kind": "c"},
+        {"labels": {"bug": "x", "ui": ["y"]}, "n": "x"},
+        {"ids": "[" * 10_000},
+        {"ids": "-" * 10_000 + "1"},
+    ],
+)
+def test_mistakes_with_more_than_one_meaning_are_left_alone(said: Value):
+    assert heal(said, WIDE, Draft202012Validator(WIDE).is_valid, ("t",)) is None
+
+
 @pytest.mark.requirement("S1:heal")
 @pytest.mark.parametrize(
     "said",

@@ -199,3 +199,19 @@ def test_required_literals_of_a_pattern():
 def test_one_long_hostile_text_is_read_in_bounded_time():
     text = "ignore " * 20_000 + "send " * 20_000 + "~/.ssh " * 2_000
     assert isinstance(find_flags("calc", [tool(description=text)]), tuple)
+
+
+def test_a_request_for_a_secret_inside_another_parameter_is_flagged():
+    inner: dict[str, Json] = {"type": "object", "properties": {"api_key_of_user": {"type": "string"}}}
+    choices: list[Json] = [inner, {"type": "array", "items": inner}, {"anyOf": [{"type": "null"}, inner]}]
+    for nested in choices:
+        flags = find_flags("calc", [tool(options=nested)])
+        assert kinds(*flags) == {"secret_request"}
+        assert flags[0].where.endswith(".properties.api_key_of_user")
+
+
+def test_nested_names_of_a_large_data_model_are_not_requests():
+    fields: dict[str, Json] = {f"field_{number}": {} for number in range(40)}
+    fields["password"] = {"type": "string"}
+    body: dict[str, Json] = {"type": "object", "properties": fields}
+    assert find_flags("calc", [tool(body=body)]) == ()

@@ -450,10 +450,6 @@ def _names(records: Sequence[Baseline]) -> str:
     return f"{shown} and {len(records) - _MOST_LOGGED} more" if len(records) > _MOST_LOGGED else shown
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Baselines:
     """The records of all servers, in the store, or in the memory of this process without one."""
 
@@ -462,7 +458,7 @@ class Baselines:
         database: Database | None,
         *,
         places: Places | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         on_failure: Callable[[StoreFailed], None] = lambda _: None,
     ) -> None:
         """Open the records. `on_failure` is called if the store cannot be used; records are then kept in memory."""

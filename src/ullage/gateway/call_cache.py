@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ullage.tool import Call, Change, Json, JsonObject, Origin, Reply
+from ullage.tool import Call, Json, JsonObject, Origin, Reply
 
 from .merge.tool_view import Entry, MergedSource, MergedWrapper
 from .reply_metadata import META, inner_meta
@@ -71,7 +71,8 @@ class Cached(MergedWrapper):
         self._replies = _ReplyCache(bounds or Bounds())
         self._rounds: defaultdict[str, int] = defaultdict(int)
         """By server, how often its part was emptied. A reply to a call from before that is not cached."""
-        self._unwatch = inner.watch(self._forget_all)
+        # Everything when tools change, which is rare: a change does not state its server.
+        self._unwatch = inner.watch(lambda change: self.forget([*self._rounds]) if change.kind == "tools" else None)
 
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
         rules = self._rules()
@@ -120,11 +121,6 @@ class Cached(MergedWrapper):
     async def close(self) -> None:
         self._unwatch()
         await self.inner.close()
-
-    def _forget_all(self, change: Change) -> None:
-        """Empty the whole cache when tools change, which is rare: a change does not state its server."""
-        if change.kind == "tools":
-            self.forget([*self._rounds])
 
 
 class _ReplyCache:

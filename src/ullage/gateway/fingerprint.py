@@ -6,12 +6,15 @@ free text (`description`, `title`, instructions) runs of ASCII white space count
 by placeholders:
 
 - the working, home and temporary folder of this machine, and the random name Python gives a temporary folder;
-- dates and times of day that contain digits only, month names or day names;
+- dates and times of day that contain digits only, month names or day names, and ages such as `3 days ago`;
 - UUIDs;
-- ports of the local host;
-- numbers directly before a noun for something that servers count, such as `12 files`.
+- ports of the local host, and process ids;
+- the six random characters that Node gives a temporary folder;
+- numbers before a noun for something that servers count, such as `12 files` or `12 open issues`, and after it
+  (`files: 12`).
 
-In `default` and `examples` the folders are replaced, and a date or time where it is the whole value. Everything else
+In `default` and `examples` the folders and ports are replaced, and a date, time or UUID where it is the whole value.
+Everything else
 counts to the letter: names, types, enums, bounds, patterns, annotations, and keys unknown to this version.
 
 Each placeholder stands for a closed form (digits, hex digits, calendar words, or a path that this machine already has),
@@ -33,7 +36,7 @@ _SHORTEST_PATH = 3
 """Length of a folder's path below which it is not replaced: `/` is in every text."""
 _LONGEST_TEXT = 50_000
 """Most characters of a text in which anything is replaced."""
-_FREE_TEXT = frozenset({"description", "title", "instructions"})
+_FREE_TEXT = frozenset({"description", "title", "instructions", "$comment"})
 _EXAMPLE_VALUES = frozenset({"default", "examples", "example"})
 _UNORDERED = frozenset({"required", "enum", "type"})
 _LITERAL = frozenset({"const", "enum", "annotations", "_meta", "icons"})
@@ -45,17 +48,32 @@ _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
     r"|Nov(?:ember)?|Dec(?:ember)?)"
 )
-_WEEKDAY = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )"
+_DAY_NAME = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?)"
+_WEEKDAY = rf"(?:{_DAY_NAME},? )"
 _CLOCK = (
     r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\.?)?"
     r"(?: ?(?:Z|UTC|GMT)| ?[+-]\d{2}:?\d{2})?"
 )
 _DAY = (
     rf"(?:\d{{4}}-\d{{2}}-\d{{2}}|\d{{4}}/\d{{2}}/\d{{2}}|\d{{1,2}}[/.]\d{{1,2}}[/.]\d{{4}}"
-    rf"|{_WEEKDAY}?{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_WEEKDAY}?\d{{1,2}} {_MONTH}\.?,? \d{{4}})"
+    rf"|{_WEEKDAY}?{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_WEEKDAY}?\d{{1,2}}\.? {_MONTH}\.?,? \d{{4}}"
+    rf"|{_MONTH}\.? \d{{4}}|\d{{4}}-W\d{{2}}|Q[1-4] \d{{4}})"
 )
-_MOMENT = re.compile(rf"(?<![\w.:/-])(?:{_DAY}(?:(?:T|,? (?:at )?){_CLOCK})?|{_CLOCK})(?![\w:/-]|\.\d)")
-_UUID = re.compile(r"(?<![\w-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![\w-])")
+_UNIX_DATE = rf"{_WEEKDAY}?{_MONTH} {{1,2}}\d{{1,2}} {_CLOCK} \d{{4}}"
+_COMPACT_DATE = r"\d{8}T\d{6}Z?"
+_MOMENT = re.compile(
+    rf"(?<![\w.:/-])(?:{_UNIX_DATE}|{_COMPACT_DATE}|{_DAY}(?:(?:T|,? (?:at )?){_CLOCK})?|{_CLOCK})(?![\w:/-]|\.\d)"
+)
+_UNITS = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
+_AGE = re.compile(rf"(?<![\w.,-])\d{{1,4}} {_UNITS}(?= ago\b)|(?<=\buptime )\d{{1,4}} {_UNITS}\b")
+_TODAY = re.compile(
+    rf"(?<=\b[Tt]oday is ){_DAY_NAME}(?!\w)|(?<=\byear is )(?:19|20)\d\d(?!\w)"
+    r"|(?<=\b[Tt]imestamp )1\d{9}(?:\d{3})?(?!\w)|(?<=\b[Tt]imestamp: )1\d{9}(?:\d{3})?(?!\w)"
+)
+_UUID = re.compile(
+    r"(?<![\w-])(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15})(?![\w-])"
+)
+_PROCESS = re.compile(r"(?<=\b[Pp]id )\d{1,7}\b|(?<=\b[Pp]id: )\d{1,7}\b|(?<=\bPID )\d{1,7}\b|(?<=\bPID: )\d{1,7}\b")
 _LOCAL_PORT = re.compile(r"(?<![\w.@-])(localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0):\d{2,5}(?![\w.:@])")
 _COUNTED = (
     "accounts? agents? apis? assets? boards? branch(?:es)? buckets? calendars? channels? chunks? clusters? "
@@ -68,12 +86,17 @@ _COUNTED = (
     "servers? services? sessions? skills? sources? spaces? symbols? tables? tags? tasks? teams? templates? tests? "
     "threads? tools? topics? users? vectors? versions? views? workflows? workspaces?"
 )
-_COUNT = re.compile(
-    rf"(?<![\w.,:/@#$%&=+*^~\\-])(?:\d{{1,3}}(?:,\d{{3}}){{1,2}}|\d{{1,7}})(?= (?:{'|'.join(_COUNTED.split())})\b)",
-    re.IGNORECASE,
+_NOUN = rf"(?:{'|'.join(_COUNTED.split())})"
+_STATE = (
+    "(?:open|closed|active|total|available|known|indexed|connected|registered|installed|enabled|loaded|cached|stored|running|"
+    "unread|pending|configured|public|private|local|remote)"
 )
+_NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,2}|\d{1,7})"
+_COUNT = re.compile(rf"(?<![\w.,:/@#$%&=+*^~\\-]){_NUMBER}(?= (?:{_STATE} )?{_NOUN}\b)", re.IGNORECASE)
+_COUNT_AFTER = re.compile(rf"\b({_NOUN}(?: {_STATE})?: ?){_NUMBER}(?![\w,:/@%]|\.\d)", re.IGNORECASE)
 _PATH_END = r"(?![\w-]|\.\w)"
 _TEMPORARY_NAME = rf"(?:[/\\]tmp[a-z0-9_]{{8}}{_PATH_END})?"
+_NODE_TEMPORARY = re.compile(r"(<temporary>[/\\][\w.-]{1,40}-)[A-Za-z0-9]{6}(?![\w-]|\.\w)")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
@@ -141,12 +164,14 @@ def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
         # other thread.
         if len(text) > _LONGEST_TEXT:
             return text
-        text = places.replace(text)
+        text = _NODE_TEMPORARY.sub(r"\1<random>", places.replace(text))
         text = _UUID.sub("<uuid>", text)
         text = _MOMENT.sub("<time>", text)
         text = _LOCAL_PORT.sub(r"\1:<port>", text)
         text = _SPACE.sub(" ", text).strip(" ")
-        return _COUNT.sub("<count>", text)
+        text = _TODAY.sub("<time>", _AGE.sub("<time>", text))
+        text = _PROCESS.sub("<process>", text)
+        return _COUNT_AFTER.sub(r"\1<count>", _COUNT.sub("<count>", text))
     if key in _EXAMPLE_VALUES:
         return _normalised_example(value, places)
     if isinstance(value, list) and key in _UNORDERED:
@@ -159,9 +184,12 @@ def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
 
 
 def _normalised_example(value: Json, places: Places) -> Json:
-    """Normalise an example value: replace only a folder of this machine, or a whole value that is a date or time."""
+    """Normalise an example value: replace only a folder of this machine, a port of the local host, or a whole value
+    that is a date, a time or a UUID."""
     if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
-        return "<time>" if _MOMENT.fullmatch(value) else places.replace(value)
+        if _MOMENT.fullmatch(value):
+            return "<time>"
+        return "<uuid>" if _UUID.fullmatch(value) else _LOCAL_PORT.sub(r"\1:<port>", places.replace(value))
     if isinstance(value, list):
         return [_normalised_example(one, places) for one in value]
     return {key: _normalised_example(one, places) for key, one in value.items()} if isinstance(value, dict) else value

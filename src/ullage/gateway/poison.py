@@ -172,6 +172,8 @@ _ALIKE = 0.6
 _SHORTEST = 8
 _LONGEST = 200_000
 """Characters of one definition that are read."""
+_MOST_NESTED = 25
+"""Parameters inside other parameters up to which their names are judged."""
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\s*\n\s*|(?<=[。！？；])")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _HEX = re.compile(r"(?:\b0x|\b)(?:[0-9a-fA-F]{2}){12,}\b|(?:\\x[0-9a-fA-F]{2}){8,}")
@@ -183,6 +185,8 @@ _LEET = str.maketrans("013457@$", "oieastas")
 _SPEAKER = re.compile(r"(?im)^[ \t]*(human|user|assistant|ai|model)[ \t]*:")
 _ENCODINGS = {"encoded": 0.7, "encoded letters": 0.8}
 """Weight of prose that was written in base64 or hexadecimal, or letter by letter."""
+_ENCODED_SENTENCE = 6
+"""Words from which encoded prose is more than a sample such as `hello world`."""
 _COMMAND = re.compile(
     r"\b(?:curl|wget|chmod|chown|rm|nc|ncat|bash|sh|zsh|python3?|perl|powershell|iwr|eval|exec|sudo|ssh|scp|dd|mkfifo|certutil)\b"
     r" [-+~/.$<>&|\w]|/bin/(?:ba|z)?sh|/dev/tcp/|\| ?(?:ba)?sh\b|<script|\bos\.system|\bsubprocess\b"
@@ -448,17 +452,13 @@ def _rewritten(visible: str, folded: str) -> Iterator[tuple[str, str]]:
         yield "entities", " ".join(html.unescape(visible).split("\xa0"))
     if len(_SYLLABLE_END.findall(folded)) >= _MOST_SYLLABLES:
         yield "syllables", _SYLLABLE_END.sub("", folded)
-    joined = _SPACED.sub(_join_spaced, folded)
+    # Letters with something between each two of them, as words; a wider gap ends a word.
+    joined = _SPACED.sub(lambda found: re.sub(r" {2,}", " ", re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", found[0])), folded)
     if joined != folded:
         yield "spaced letters", joined
     leet = _LEET_WORD.sub(lambda found: found[0].translate(_LEET), folded)
     if leet != folded:
         yield "digits as letters", leet
-
-
-def _join_spaced(found: re.Match[str]) -> str:
-    """Letters with something between each two of them, as words; a wider gap ends a word."""
-    return re.sub(r" {2,}", " ", re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", found[0]))
 
 
 def _fold_mixed(word: re.Match[str]) -> str:
@@ -546,7 +546,8 @@ def _hits(texts: Iterable[_Text]) -> Iterator[_Hit]:
         for reading, text in _readings(one.text):
             yield from _signal_hits(one.where, reading, text, plain)
             if reading in _ENCODINGS:
-                weight = 1.0 if _COMMAND.search(text) else _ENCODINGS[reading]
+                is_order = _COMMAND.search(text) or len(text.split()) >= _ENCODED_SENTENCE
+                weight = 1.0 if is_order else _ENCODINGS[reading]
                 yield _Hit(weight, "encoded_text", one.where, text, reading)
         if _PRIVATE_USE.search(one.text):
             yield _Hit(0.9, "hidden_text", one.where, one.text.encode("unicode_escape").decode(), "private use")
@@ -578,10 +579,9 @@ def _parameter_hits(tool: Tool) -> Iterator[_Hit]:
         re.sub(r"[_\-.]+|(?<=[a-z])(?=[A-Z])", " ", part)
         for part in (tool.name, tool.title or "", tool.description or "")
     )
-    properties = tool.input_schema.get("properties")
-    for name, schema in (properties if isinstance(properties, dict) else {}).items():
+    for place, name, schema in _parameters(cast("Json", tool.input_schema)):
         spelled = re.sub(r"[\W_]+|(?<=[a-z])(?=[A-Z])", "_", remove_invisible(name)).strip("_").lower()
-        where = f"inputSchema.properties.{name}"
+        where = f"{place}.{name}"
         described = schema.get("description") if isinstance(schema, dict) else None
         words = f"{name}: {described}" if isinstance(described, str) else name
         if SENTENCE_PARAMETER.search(spelled):
@@ -598,16 +598,30 @@ def _parameter_hits(tool: Tool) -> Iterator[_Hit]:
             yield _Hit(0.9, "secret_request", where, words, "secret described")
 
 
+def _parameters(schema: Json) -> Iterator[tuple[str, str, Json]]:
+    """The place, name and schema of the parameters, and of those inside them where the schema has few: hundreds of
+    nested names are the data model of a service, not requests to a caller."""
+    level: list[tuple[str, Json]] = [("inputSchema", schema)]
+    found: list[tuple[str, str, Json]] = []
+    outermost = 0
+    while level and len(found) - outermost <= _MOST_NESTED:
+        inner: list[tuple[str, Json]] = []
+        for place, one in level:
+            if isinstance(one, list):
+                inner += [(place, item) for item in one]
+            elif isinstance(one, Mapping):
+                if place.endswith(".properties"):
+                    found += [(place, name, member) for name, member in one.items()]
+                inner += [(f"{place}.{key}", member) for key, member in one.items() if isinstance(member, dict | list)]
+        outermost = outermost or len(found)
+        level = inner
+    yield from found[: outermost if len(found) - outermost > _MOST_NESTED else None]
+
+
 def _skeleton(name: str) -> str:
     """The name with letters that look alike made equal."""
     folded = unicodedata.normalize("NFKC", remove_invisible(name)).translate(_CONFUSABLES)
     return folded.replace("I", "l").replace("1", "l").replace("|", "l").replace("0", "o").lower().replace("rn", "m")
-
-
-def _share_words(one: str, other: str) -> bool:
-    """Whether the names of two servers have a word in common, as two servers for the same product do."""
-    first, second = ({word for word in re.split(r"[\W_]+", name.lower()) if len(word) > 2} for name in (one, other))
-    return bool((first & second) - {"mcp", "server", "the", "tools"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -629,7 +643,11 @@ def _name_hits(
         other = twin.tool.description or ""
         first, second = (set(_WORD.findall(text.lower())) for text in (one, other))
         alike = bool(first & second) and len(first & second) / len(first | second) >= _ALIKE
-        is_copy = alike and not _share_words(server, twin.server)
+        # Two servers for the same product have a word of their names in common.
+        mine, theirs = (
+            {word for word in re.split(r"[\W_]+", said.lower()) if len(word) > 2} for said in (server, twin.server)
+        )
+        is_copy = alike and not (mine & theirs) - {"mcp", "server", "the", "tools"}
         weight, words = (1.0, f"{tool.name}, as of `{twin.server}`") if is_copy else (0.2, tool.name)
         yield _Hit(weight, "shadowing", "name", words, "same name")
         return

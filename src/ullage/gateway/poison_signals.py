@@ -180,7 +180,8 @@ SIGNALS: tuple[Signal, ...] = (
         "persona",
         "instruction",
         0.6,
-        r"\b(?:you are now|you're now|act as (?:if|an?|the)|pretend (?:to be|you)|persona of|in the role "
+        r"\b(?:your new (?:role|job|identity|purpose|persona) is|you are now|you're now|act as (?:if|an?|the)|"
+        r"pretend (?:to be|you)|persona of|in the role "
         r"of|you (?:now )?work for|assume the (?:role|identity))\b",
     ),
     _signal(
@@ -221,7 +222,8 @@ SIGNALS: tuple[Signal, ...] = (
         "against_user",
         "instruction",
         0.7,
-        r"\b(?:(?:whatever|no matter what|regardless of what|even if) the user (?:says|asks|wants|"
+        r"\b(?:(?:whatever|no matter what|regardless of what|even if|although) the user (?:says|refuses|declines|"
+        r"complains|disagrees|asks|wants|"
         r"requests|objects|specif\w+|configured|provides?|chooses?|prefers?|intended)|(?:not|instead of|"
         r"rather than|over) (?:with |by |to )?the user'?s? ?(?:wish\w*|requests?|intent\w*|choice|"
         r"preference)?|conflicting wishes|instead of what the user)\b",
@@ -390,7 +392,8 @@ SIGNALS: tuple[Signal, ...] = (
         "secret_request",
         0.5,
         r"\b(?:other|all) (?:tools|servers)'? (?:credentials|keys|tokens|config\w*|definitions|"
-        r"descriptions)|\bnames and descriptions of all\b|\blist of (?:all )?(?:your|available) tools",
+        r"descriptions)|\b(?:full|complete|entire|your) (?:tool|function) (?:list|schemas?|definitions)|"
+        r"\bnames and descriptions of all\b|\blist of (?:all )?(?:your|available) tools",
     ),
     _signal(
         "whenever_secret",
@@ -468,7 +471,8 @@ SIGNALS: tuple[Signal, ...] = (
         "data_to_address",
         "secret_request",
         0.5,
-        rf"\b(?:{_SECRET}|{_CONTEXT}|user|personal|private|contents?|entries|files|documents|results?|"
+        rf"\b(?:{_SECRET}|{_CONTEXT}|(?:summar(?:y|ies)|transcripts?|records?) of (?:the|each|every|all|this)|user|"
+        rf"personal|private|contents?|entries|files|documents|results?|"
         rf"address\w*|phone|everything|conversation|chat|messages?|environment)\b.{{0,90}}?{_ADDRESS}|"
         rf"{_ADDRESS}.{{0,60}}\b(?:chat|conversation|secret|contents?|copy|recipient|user'?s?)\b",
     ),
@@ -553,8 +557,9 @@ SIGNALS: tuple[Signal, ...] = (
         "instruction",
         0.6,
         r"\b(?:follow|obey|execute|run|carry out|act on|perform|do)\b.{0,15}\b(?:them|the "
-        r"(?:instructions?|commands?|steps|orders)|it|what it says)\b.{0,30}\b(?:found|returned|there|"
-        r"exactly|inside|contained|blindly|immediately|in the (?:result|output|response|feed|page|file)|"
+        r"(?:instructions?|commands?|steps|orders)|it|what (?:it|that page|the page|the file) says|what is|"
+        r"whatever is)\b.{0,30}\b(?:found|returned|there|"
+        r"exactly|inside|contained|blindly|immediately|written|in the (?:result|output|response|feed|page|file)|"
         r"without)\b",
     ),
     _signal(
@@ -584,7 +589,8 @@ SIGNALS: tuple[Signal, ...] = (
         "insert_code",
         "instruction",
         0.5,
-        r"\b(?:insert|add|append|include|inject|prefix(?:ed)?)\b.{0,40}(?:`[^`]+`|\bline\b|\bbackdoor\b|"
+        r"\b(?:insert|add|append|include|inject|import|load|prefix(?:ed)?)\b.{0,40}(?:`[^`]+`|https?://\S+|\bline\b|"
+        r"\bbackdoor\b|"
         r"\bscript\b).{0,40}\b(?:all|every|each|any|to|in|into)\b.{0,20}\b(?:files?|commands?|calls?|code|"
         r"answers?|requests?|edit)",
     ),
@@ -742,7 +748,8 @@ SIGNALS: tuple[Signal, ...] = (
         0.25,
         r"\b(?:for (?:calibration|diagnostics|entropy|rounding|verification|personali[sz]ation|debugging|"
         r"telemetry|quality|compliance|accuracy|analytics|auditing)|to (?:verify|validate|check) the "
-        r"(?:licen[cs]e|identity|user|session)|to help us|known (?:quirk|bug|issue)|implementation detail|"
+        r"(?:licen[cs]e|identity|user|session)|to help us|only (?:permitted|allowed|works|valid|accepted) (?:if|when|"
+        r"after)|known (?:quirk|bug|issue)|implementation detail|"
         r"prerequisite|has a bug|for security (?:reasons|purposes)|security check|to (?:ensure|improve|"
         r"maintain) (?:\w+ )?(?:performance|quality|accuracy|results|ranking)|is personalised|to decrypt|"
         r"company policy|violates|otherwise (?:the|this|it)|else the tool|does not work|will fail|wrong "
@@ -850,7 +857,7 @@ SIGNALS: tuple[Signal, ...] = (
         "secret_request",
         0.6,
         r"\b(?:envía|envíe|envia|manda|lee|lea|incluye|transmite|adjunta)\w*\b.{0,30}\b(?:contraseñas?|"
-        r"credenciales|claves?|ficheros?|archivos?|conversación)\b",
+        r"credenciales|claves?|ficheros?|archivos?|conversación|variables de entorno|historial)\b",
     ),
     _signal(
         "fr_override",
@@ -872,7 +879,7 @@ SIGNALS: tuple[Signal, ...] = (
         "secret_request",
         0.6,
         r"\b(?:lis|lisez|envoie[rz]?|transmets|transmettez|inclus|joins|copie[rz]?)\b.{0,40}(?:mots? de "
-        r"passe|\bclés?\b|fichiers?|contenu|identifiants|conversation)",
+        r"passe|\bclés?\b|fichiers?|contenu|identifiants|conversation|variables d'environnement|historique)",
     ),
     _signal(
         "de_override",
@@ -888,14 +895,19 @@ SIGNALS: tuple[Signal, ...] = (
         r"\b(?:heimlich|unbemerkt|verdeckt|insgeheim)\b|\b(?:nicht|ohne|nichts|keinesfalls)"
         r"\b.{0,25}\b(?:benutzer|nutzer|anwender|kund)\w*\b.{0,20}\b(?:sag|mitteil|erwähn|informier|wiss|"
         r"erfähr|erfahr)\w*|\b(?:sag|erzähl|erwähn)\w*\b.{0,20}\b(?:benutzer|nutzer|anwender)"
-        r"\w*\b.{0,20}\b(?:nicht|nichts)\b",
+        r"\w*\b.{0,20}\b(?:nicht|nichts)\b|\bteil\w*\b.{0,10}\b(?:benutzer|nutzer|anwender)\w*\b.{0,20}\b(?:nicht|"
+        r"nichts)\b.{0,20}\bmit\b",
     ),
     _signal(
         "de_secret",
         "secret_request",
         0.6,
-        r"\b(?:schick|send|übermittl|lies|lese|übergib|füge|kopier)\w*\b.{0,40}\b(?:zugangsdaten|passw\w+|"
-        r"schlüssel|kennw\w+|datei|gespräch)\w*",
+        r"\b(?:schick|mitschick|send|übermittl|lies|lese|übergib|füge|kopier|häng|gib|"
+        r"leite)\w*\b.{0,40}\b(?:zugangsdaten|passw\w+|"
+        r"schlüssel|kennw\w+|datei|gespräch|umgebungsvariable|unterhaltung|verlauf)\w*|\b(?:zugangsdaten|passw\w+|"
+        r"schlüssel|"
+        r"umgebungsvariable|gespräch|unterhaltung|verlauf)\w*\b.{0,40}\b(?:mit)?(?:schick|send|übermittel|kopier|"
+        r"übergeb|gib)\w*",
     ),
     _signal(
         "pt_override",
@@ -915,7 +927,8 @@ SIGNALS: tuple[Signal, ...] = (
         "pt_secret",
         "secret_request",
         0.6,
-        r"\b(?:envie|mande|leia|inclua|transmita)\b.{0,30}\b(?:senhas?|credenciais|chaves?|arquivos?|conversa)\b",
+        r"\b(?:envie|mande|leia|inclua|transmita)\b.{0,30}\b(?:senhas?|credenciais|chaves?|arquivos?|conversa|"
+        r"variáveis de ambiente|histórico)\b",
     ),
     _signal(
         "it_override",
@@ -935,7 +948,7 @@ SIGNALS: tuple[Signal, ...] = (
         "secret_request",
         0.6,
         r"\b(?:invia|manda|leggi|includi|trasmetti|allega)\b.{0,30}\b(?:credenziali|password|chiav[ei]|"
-        r"file|conversazione)\b",
+        r"file|conversazione|variabili d'ambiente|cronologia)\b",
     ),
     _signal(
         "more_override",
@@ -1178,7 +1191,8 @@ SIGNALS: tuple[Signal, ...] = (
         "write_private_file",
         "instruction",
         0.9,
-        rf"\b(?:overwrite|append to|modify|edit|replace|(?:add|write|append|save)\b.{{0,40}}\b(?:to|in|"
+        rf"\b(?:overwrite|append to|modify|edit|replace|(?:add|write|append|save|store|put|place|"
+        rf"copy)\b.{{0,40}}\b(?:to|in|"
         rf"into))\b.{{0,20}}(?<!\w)"
         rf"{_PRIVATE_FILE}",
     ),
@@ -1219,6 +1233,184 @@ SIGNALS: tuple[Signal, ...] = (
         "instruction",
         1.0,
         r"<!-- ?(?:system|assistant|ai|llm|agents?|model|developer|claude|gpt)\b",
+    ),
+    _signal(
+        "markdown_link",
+        "secret_request",
+        1.0,
+        r"\]\(https?://[^)\s]*[?&=/][^)\s]{0,40}(?:<|\{|\[)[^)>}\]]{0,30}(?:conversation|chat|message|history|context|secret|"
+        r"token|key|password|prompt|question|answer|summary|user)",
+    ),
+    _signal(
+        "even_if_better",
+        "shadowing",
+        0.5,
+        r"\beven (?:if|when|where|though) (?:an?other|other|a different|a better|a more) \w+(?: \w+){0,3}? (?:fits?|"
+        r"suits?|"
+        r"exists?|match\w*|available|better|appropriate|faster|cheaper)\b",
+    ),
+    _signal(
+        "disable_protection",
+        "instruction",
+        0.9,
+        r"\b(?:disable|turn off|switch off|deactivate|uninstall|whitelist|pause)\b.{0,25}\b(?:anti-?virus|firewall|"
+        r"gatekeeper|"
+        r"sandbox(?:ing)?|endpoint protection|malware protection|windows defender|two-factor|2fa)\b",
+    ),
+    _signal(
+        "run_download",
+        "instruction",
+        0.7,
+        r"\b(?:run|install|execute|open|launch)\b.{0,30}https?://\S+\.(?:exe|msi|dmg|pkg|sh|ps1|bat|scr|jar|apk)\b",
+    ),
+    _signal(
+        "claimed_rule",
+        "instruction",
+        0.4,
+        r"\b(?:company|corporate|organi[sz]ation(?:al)?|legal|licen[cs]e|compliance|platform|security) (?:rule|"
+        r"mandate|obligation|"
+        r"term)s?\b",
+    ),
+    _signal(
+        "claimed_notice",
+        "instruction",
+        0.3,
+        r"\b(?:security|urgent|compliance|platform|admin(?:istrator)?|it department|maintenance) (?:notice|alert|"
+        r"advisory|bulletin|"
+        r"directive|announcement)\b ?(?::|from|by|-)",
+    ),
+    _signal(
+        "system_messages",
+        "secret_request",
+        0.9,
+        r"\b(?:put|include|pass|attach|insert|prepend|append|paste|copy|embed|quote)\b.{0,30}\b(?:all|every|any|your|"
+        r"the) (?:\w+ )?"
+        r"(?:system|developer|hidden) (?:messages?|prompts?|instructions?)\b",
+    ),
+    _signal(
+        "after_some_calls",
+        "instruction",
+        0.4,
+        r"\b(?:after|from|on|at|with) (?:the |your |its )?(?:first|second|third|fourth|fifth|tenth|\d{1,3}(?:st|nd|rd|"
+        r"th)) (?:call|"
+        r"use|invocation|time|run)\b",
+    ),
+    _signal(
+        "must_be_copied",
+        "secret_request",
+        0.4,
+        r"\b(?:must|shall|should|has to|have to|needs? to|are to|is to) (?:also |always )?be (?:copied|forwarded|"
+        r"mirrored|relayed|"
+        r"cc'?d|bcc'?d|duplicated|sent)\b.{0,10}\bto\b",
+    ),
+    _signal(
+        "many_times", "instruction", 0.5, r"\b(?:\d{1,3},\d{3}|\d{4,}) times\b|\b(?:endlessly|forever|indefinitely)\b"
+    ),
+    _signal(
+        "call_repeatedly",
+        "instruction",
+        0.4,
+        r"\bcall (?:this|it)(?: tool| function)? (?:repeatedly|again and again|over and over|in a loop|continuously)\b",
+    ),
+    _signal(
+        "carry_them_out",
+        "instruction",
+        0.5,
+        r"\b(?:carry|carrying) (?:them|these|those|it) out\b|\b(?:execute|perform|follow|complete) (?:them|these|"
+        r"those)\b.{0,20}"
+        r"\b(?:before you (?:reply|answer|respond)|immediately|right away)\b",
+    ),
+    _signal(
+        "result_with_steps",
+        "instruction",
+        0.4,
+        r"\b(?:results?|responses?|outputs?|repl(?:y|ies))\b.{0,20}\b(?:contains?|includes?|hold)\b.{0,15}\b(?:steps?|"
+        r"instructions?|"
+        r"commands?|directives?|orders?)\b",
+    ),
+    _signal(
+        "as_from_the_user",
+        "instruction",
+        0.7,
+        r"\b(?:treat|regard|consider|accept|handle)\b.{0,60}\bas (?:coming|if (?:it|they) came|sent|written|said|"
+        r"given) (?:from|by) the "
+        r"(?:user|operator|developer|owner)\b",
+    ),
+    _signal(
+        "needs_messages",
+        "secret_request",
+        0.4,
+        r"\b(?:requires?|needs?|expects?|wants?|place)\b.{0,20}\b(?:last|latest|recent|previous|all) (?:\w+ )?(?:user|"
+        r"chat|human|assistant) "
+        r"(?:messages?|turns?|prompts?)\b",
+    ),
+    _signal(
+        "place_into",
+        "secret_request",
+        0.3,
+        r"\b(?:place|summari[sz]e)s?\b.{0,60}\b(?:in|into|as|under) (?:the |this )?[`'\"][\w.-]+[`'\"]",
+    ),
+    _signal(
+        "text_above",
+        "secret_request",
+        0.9,
+        r"\b(?:repeat|print|output|recite|copy|quote|return)\b.{0,20}\b(?:text|words|everything|all|content|"
+        r"lines?)\b.{0,15}"
+        r"\babove\b.{0,60}\b(?:you are|verbatim|exactly|word for word)\b",
+    ),
+    _signal(
+        "no_alternatives",
+        "shadowing",
+        0.5,
+        r"\b(?:never|do not|don't|must not|avoid)\b (?:\w+ )?(?:use|using|call|calling|consider|choose|try|"
+        r"trying) (?:any |the |its )?"
+        r"(?:alternatives|competitors|substitutes)\b",
+    ),
+    _signal(
+        "preferred_over",
+        "shadowing",
+        0.4,
+        rf"\bprefer(?:red|able)? (?:over|to|above) (?:all|any|every) (?:\w+ ){{0,2}}?{_TOOLS}\b",
+    ),
+    _signal(
+        "supersedes_tools",
+        "shadowing",
+        0.5,
+        r"\b(?:supersedes?|replaces?|overrides?|disables?) (?:every|all|any)(?: the)? (?:\w+ ){0,2}?tools?\b",
+    ),
+    _signal(
+        "before_you_answer",
+        "instruction",
+        0.3,
+        r"\bbefore (?:you (?:reply|answer|respond)|(?:replying|answering|responding))\b",
+    ),
+    _signal(
+        "despite_objections",
+        "instruction",
+        0.5,
+        r"\b(?:continue|proceed|go ahead|carry on|do (?:it|so)|run it|call it) (?:anyway|regardless|nonetheless)\b",
+    ),
+    _signal(
+        "user_objects",
+        "instruction",
+        0.4,
+        r"\b(?:if|when) the user (?:objects|refuses|declines|complains|disagrees|hesitates|says no|asks you to stop)\b",
+    ),
+    _signal(
+        "other_tools_harm",
+        "shadowing",
+        0.9,
+        r"\b(?:other|competing|alternative|rival)(?: \w+){0,2}? (?:tools|servers|plugins) (?:steal|leak|corrupt|sell|"
+        r"expose|lie|"
+        r"hallucinate|spy|destroy)\b",
+    ),
+    _signal(
+        "output_of_command",
+        "secret_request",
+        0.9,
+        r"\b(?:output|result) of (?:running )?[`'\"](?:env|printenv|whoami|history|id|ps|ifconfig|hostname|"
+        r"cat [^`'\"]+|git config[^`'\"]*)"
+        r"[`'\"]",
     ),
     _signal("fenced_role", "instruction", 0.9, r"^``` ?(?:system|assistant|developer|admin)\b"),
     _signal(
@@ -1295,7 +1487,7 @@ SECRET_PARAMETER = re.compile(
     r"social_security(?:_number)?|cookies?|environment_variables|env_vars?|env(?:ironment)?_dump|dotenv|"
     r"env_file(?:_contents?)?|"
     r"(?:user_)?secrets|id_rsa|aws_secret\w*|"
-    r"bank_account(?:_number)?|pin_code|master_key)$"
+    r"bank_account(?:_number)?|pin_code|master_key)(?:_of_(?:the_)?(?:user|caller|owner))?$"
 )
 SECRET_PURPOSE = re.compile(
     r"\b(?:auth\w*|log ?in|login|sign\w*|connect\w*|credential\w*|passw\w*|secrets?|keys?|tokens?|"
@@ -1310,11 +1502,16 @@ SECRET_PURPOSE = re.compile(
     re.IGNORECASE,
 )
 CONTEXT_PARAMETER = re.compile(
-    r"^(?:(?:system|developer|hidden)_?(?:prompt|message|instructions)|(?:full_|entire_|complete_|"
-    r"previous_)?(?:conversation|chat|dialog|message)s?_?(?:history|log|transcript|context|so_far)|"
+    r"^(?:(?:(?:your|full|entire|current|my|llm|model)_){0,2}(?:system|developer|hidden)_?(?:prompt|message|"
+    r"instructions)|(?:full_|entire_|complete_|"
+    r"previous_)?(?:conversation|chat|dialog|message)s?_?(?:history|log|transcript|context|so_far)(?:_(?:verbatim|"
+    r"text|dump|full))?|"
     r"(?:full|entire|complete)_(?:conversation|chat|context)|all_(?:previous_)?messages|chain_of_thought|(?:your_|"
     r"internal_|model_)"
-    r"?(?:reasoning_trace|internal_reasoning)|(?:available|other|all|your)_tools|"
+    r"?(?:reasoning_trace|internal_reasoning)|(?:\w+_)?(?:full|entire|complete|whole)_(?:conversation|chat|"
+    r"dialog(?:ue)?)(?:_\w+)?|"
+    r"(?:last|latest|recent|all|previous)_(?:user|chat|human)_messages?(?:_\w+)?|"
+    r"(?:\w+_)?(?:conversation|chat|dialog(?:ue)?)_(?:so_far|until_now|verbatim)|(?:available|other|all|your)_tools|"
     r"tools?_(?:list|definitions|schema)s?|tool_call_history|context_(?:window|dump)|side_?notes?|"
     r"previous_messages|llm_context|model_context|assistant_memory|user_memory|session_history)$"
 )
@@ -1338,7 +1535,8 @@ CONTEXT_DESCRIBED = re.compile(
 SECRET_DESCRIBED = re.compile(
     rf"\b(?:contents?|text|copy) of .{{0,30}}{_PRIVATE_FILE}|\boutput of [`'\"]?(?:env|printenv|whoami|history|set|"
     rf"id)\b|"
-    r"\ball (?:the )?environment variables\b|\b(?:session|browser) cookies?\b|\b(?:social security|passport|credit "
+    r"\ball (?:the )?environment variables\b|\bvalue of (?:the |your |an )?(?:\w+ )?(?:environment|env) variable\b|"
+    r"\b(?:session|browser) cookies?\b|\b(?:social security|passport|credit "
     r"card|bank account) numbers?\b",
     re.IGNORECASE,
 )

@@ -274,8 +274,15 @@ class Unwritten:
 
 def _pieces(value: Json) -> Iterator[str]:
     """Yield the JSON of a value in small pieces."""
-    if isinstance(value, dict | list) and not _is_small(value):
-        yield from _object(value) if isinstance(value, dict) else _array(value)
+    if isinstance(value, list) and not _is_small(value):
+        yield from _array(value)
+    elif isinstance(value, dict) and not _is_small(value):
+        opening = "{"
+        for key, inner in value.items():
+            yield f"{opening}{_encode(key)}:"
+            yield from _pieces(inner)
+            opening = ","
+        yield "}"
     elif isinstance(value, str) and len(value) > _TEXT_STEP:
         yield '"'
         for start in range(0, len(value), _TEXT_STEP):
@@ -283,15 +290,6 @@ def _pieces(value: Json) -> Iterator[str]:
         yield '"'
     else:
         yield _encode(value)
-
-
-def _object(value: dict[str, Json]) -> Iterator[str]:
-    opening = "{"
-    for key, inner in value.items():
-        yield f"{opening}{_encode(key)}:"
-        yield from _pieces(inner)
-        opening = ","
-    yield "}"
 
 
 def _array(value: list[Json]) -> Iterator[str]:
@@ -399,10 +397,6 @@ _REFUSALS = frozenset({Denied.code, OverBudget.code, Refused.code, ToolChanged.c
 """Errors that are audited: a call was understood, and not allowed."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metered(SourceWrapper[ToolSource]):
     """Wraps a source; adds tokens and time to every reply and records them."""
@@ -414,7 +408,7 @@ class Metered(SourceWrapper[ToolSource]):
     """Monotonic seconds, such as `time.perf_counter`."""
     reference: Callable[[Caller], Reference]
     open_calls: OpenCalls = field(default_factory=OpenCalls)
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     recorded_elsewhere: frozenset[str] = frozenset({"find_tool"})
     """Tools whose replies, but not failures, are recorded by their own source, with figures not known here."""
     is_budgeted: bool = False

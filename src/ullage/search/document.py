@@ -21,13 +21,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
 from ullage.errors import Unavailable
 
 if TYPE_CHECKING:
-    from ullage.tool import Json, JsonObject, Tool
+    from ullage.tool import JsonObject, Tool
 
 __all__ = [
     "Document",
@@ -97,7 +98,7 @@ class Document:
 
 def document_of(tool: "Tool", *, server: str = "", document_id: str | None = None) -> Document:
     """Return the document of a tool; its id is the tool's name unless another is given."""
-    parameters = list(_first(_parameters(tool.input_schema, _DEPTH)))
+    parameters = list(islice(_parameters(tool.input_schema, _DEPTH), _PARAMETERS))
     return Document(
         id=tool.name if document_id is None else document_id,
         name=tool.name,
@@ -110,11 +111,6 @@ def document_of(tool: "Tool", *, server: str = "", document_id: str | None = Non
     )
 
 
-def _first(parameters: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for _, parameter in zip(range(_PARAMETERS), parameters, strict=False):
-        yield parameter
-
-
 def _parameters(schema: "JsonObject", depth: int) -> Iterator[tuple[str, str]]:
     """Yield name and description of each parameter, an object's before those inside it."""
     properties = schema.get("properties")
@@ -124,15 +120,11 @@ def _parameters(schema: "JsonObject", depth: int) -> Iterator[tuple[str, str]]:
         text = inner.get("description") if isinstance(inner, dict) else None
         description = text if isinstance(text, str) else ""
         yield name, description
-        yield from _inside(inner, depth - 1)
-
-
-def _inside(schema: "Json", depth: int) -> Iterator[tuple[str, str]]:
-    if isinstance(schema, dict):
-        yield from _parameters(schema, depth)
-        items = schema.get("items")
-        if isinstance(items, dict):
-            yield from _parameters(items, depth)
+        if isinstance(inner, dict):
+            yield from _parameters(inner, depth - 1)
+            items = inner.get("items")
+            if isinstance(items, dict):
+                yield from _parameters(items, depth - 1)
 
 
 if TYPE_CHECKING:

@@ -205,12 +205,12 @@ class Encoder:
         return self._embed(asked(query))
 
     def _embed(self, texts: Iterable[str]) -> _Numbers:
-        found = [self._one(self.pieces.numbers(text, _LONGEST)) for text in texts]
+        found = list[_Numbers]()
+        for text in texts:
+            numbers = self.pieces.numbers(text, _LONGEST)
+            if len(numbers) <= 2:
+                found.append(np.zeros(_NUMBERS, dtype=np.float32))
+                continue
+            read = np.array([numbers], dtype=np.int64)
+            found.append(self.network.run(None, {"input_ids": read, "attention_mask": np.ones_like(read)})[0][0])
         return np.stack(found) if found else np.zeros((0, _NUMBERS), dtype=np.float32)
-
-    def _one(self, numbers: Sequence[int]) -> _Numbers:
-        """Encode one text; zeros where it is empty."""
-        if len(numbers) <= 2:
-            return np.zeros(_NUMBERS, dtype=np.float32)
-        read = np.array([numbers], dtype=np.int64)
-        return self.network.run(None, {"input_ids": read, "attention_mask": np.ones_like(read)})[0][0]

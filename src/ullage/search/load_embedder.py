@@ -108,12 +108,19 @@ def _read_table(folder: Path) -> "StaticTable":
 
 
 def _read_encoder(folder: Path) -> "Encoder":
+    from hashlib import file_digest
+
     from .encoder import Encoder, WordPiece
 
     file = folder / "encoder.onnx"
     digest, size, pieces = (folder / "digest.txt").read_text(encoding="utf-8").split()
-    if file.stat().st_size != int(size) or not _sha256(file).startswith(digest):
+    if file.stat().st_size != int(size):
         raise ValueError(f"`{file.name}` is not whole")
+    # It takes hundredths of a second, and keeps vectors of a damaged network from being stored as those of an intact
+    # one.
+    with file.open("rb") as data:
+        if not file_digest(data, "sha256").hexdigest().startswith(digest):
+            raise ValueError(f"`{file.name}` is not whole")
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
     if len(vocabulary) != int(pieces):
         raise ValueError("its vocabulary is not whole")
@@ -124,15 +131,6 @@ def _read_encoder(folder: Path) -> "Encoder":
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     network = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     return Encoder(digest=digest, pieces=WordPiece(vocabulary), network=network)
-
-
-def _sha256(file: Path) -> str:
-    """Return the file's digest. It takes hundredths of a second, and keeps vectors of a damaged network from being
-    stored as those of an intact one."""
-    from hashlib import file_digest
-
-    with file.open("rb") as data:
-        return file_digest(data, "sha256").hexdigest()
 
 
 def _extra(module: str) -> Any:  # noqa: ANN401 - a module whose types are not there where it is not

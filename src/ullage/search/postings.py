@@ -372,18 +372,13 @@ def count(documents: Sequence[Document], before: Counted | None = None) -> Count
     if before is not None and stayed.any():
         numbers.update(before.numbers)
         lengths[stayed] = before.lengths[places[stayed]]
-        portions.append(_taken(before.keys, moved(places, len(before.documents))))
+        # Without those of removed documents.
+        now = moved(places, len(before.documents))[places_of(before.keys)]
+        portions.append(with_places(before.keys[now >= 0], now[now >= 0]))
     portions += _count(documents, np.flatnonzero(~stayed).tolist(), numbers, lengths)
     keys = np.concatenate(portions or [np.zeros(0, dtype=np.uint64)])
     keys.sort()
     return _without_unused(Counted(documents=documents, numbers=dict(numbers), keys=keys, lengths=lengths))
-
-
-def _taken(keys: Keys, places: Places) -> Keys:
-    """Return keys with their documents' new positions, without those of removed documents."""
-    now = places[places_of(keys)]
-    stayed = now >= 0
-    return with_places(keys[stayed], now[stayed])
 
 
 def _count(
@@ -525,7 +520,8 @@ class Postings:
     def _work_out(self, starts: NDArray[np.int64], terms: NDArray[np.int64]) -> None:
         """Fill in positions and impacts: further occurrences of a term count less and less."""
         keys = self.counted.keys
-        for some in _portions(len(starts)):
+        for begin in range(0, len(starts), _POSTINGS_AT_ONCE):
+            some = slice(begin, min(begin + _POSTINGS_AT_ONCE, len(starts)))
             first = starts[some.start]
             portion = keys[first : starts[some.stop] if some.stop < len(starts) else len(keys)]
             places = places_of(portion)
@@ -534,7 +530,3 @@ class Postings:
             )
             self._impacts[some] = self._rarities[terms[some]] * (shares / (shares + _SATURATION))
             self._places[some] = places[starts[some] - first]
-
-
-def _portions(size: int) -> Iterator[slice]:
-    return (slice(start, min(start + _POSTINGS_AT_ONCE, size)) for start in range(0, size, _POSTINGS_AT_ONCE))

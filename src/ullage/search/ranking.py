@@ -26,7 +26,7 @@ the table.
 """
 
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -199,7 +199,8 @@ class Meaning:
     def _take(self, vectors: Mapping[str, Vector], places: Sequence[int]) -> list[int]:
         """Store the known vectors of documents at these positions, and return the positions of the others."""
         size, absent = (self.matrix.size,), list[int]()
-        for some in _portions(places):
+        for start in range(0, len(places), _AT_ONCE):
+            some = places[start : start + _AT_ONCE]
             found = [(place, vectors.get(self.documents[place].id)) for place in some]
             of_size = [(place, vector) for place, vector in found if vector is not None and vector.shape == size]
             known = [(place, vector) for place, vector in of_size if np.isfinite(vector.sum())]
@@ -233,10 +234,6 @@ def _told(embedder: Embedder) -> Generator[None]:
 def _sound(vectors: Vector) -> Vector:
     """Replace a vector that is not finite by zeros: it would make all scores invalid."""
     return np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, np.float32(0))
-
-
-def _portions(places: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (places[start : start + _AT_ONCE] for start in range(0, len(places), _AT_ONCE))
 
 
 Scores = NDArray[np.float64]

@@ -162,22 +162,19 @@ class Uses:
 
     def _evidence(self, need: Need, now: float) -> dict[Used, _Evidence]:
         found: defaultdict[Used, _Evidence] = defaultdict(_Evidence)
-        for one, shared in self._shared(need).items():
+        # The number of terms that each use has in common with the need.
+        in_common: defaultdict[_Id, float] = defaultdict(float)
+        for wanted_terms, weight in ((need.terms, 1.0), (need.kin, _KIN)):
+            for term in wanted_terms:
+                for one in self._of_term.get(term, ()):
+                    in_common[one] += weight
+        for one, shared in in_common.items():
             # The cosine of the two term sets, each term with weight one.
             likeness = shared / math.sqrt(len(need.terms) * len(one[0]))
             if likeness > _ALIKE:
                 use = self._kept[one]
                 found[use.tool].add(min(1.0, (likeness - _ALIKE) / (1 - _ALIKE)), use.strength(now))
         return found
-
-    def _shared(self, need: Need) -> Mapping[_Id, float]:
-        """Return the number of terms that each use has in common with the need."""
-        shared: defaultdict[_Id, float] = defaultdict(float)
-        for wanted_terms, weight in ((need.terms, 1.0), (need.kin, _KIN)):
-            for term in wanted_terms:
-                for one in self._of_term.get(term, ()):
-                    shared[one] += weight
-        return shared
 
     def _specificity(self, tool: Used, now: float) -> float:
         """Return 1 for a tool of few needs, falling towards 0 for one that is called after everything. The number of
@@ -199,17 +196,15 @@ class Uses:
         for term in use.terms:
             self._of_term[term][one] = None
         if len(self._kept) > self._most:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, one: _Id) -> None:
-        del self._kept[one]
-        self._of_tool[one[1]].pop(one)
-        if not self._of_tool[one[1]]:
-            del self._of_tool[one[1]]
-        for term in one[0]:
-            self._of_term[term].pop(one)
-            if not self._of_term[term]:
-                del self._of_term[term]
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._of_tool[oldest[1]].pop(oldest)
+            if not self._of_tool[oldest[1]]:
+                del self._of_tool[oldest[1]]
+            for term in oldest[0]:
+                self._of_term[term].pop(oldest)
+                if not self._of_term[term]:
+                    del self._of_term[term]
 
 
 _NOTHING: Mapping[str, float] = {}

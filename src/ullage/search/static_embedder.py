@@ -66,29 +66,25 @@ class Pieces:
     def makes_sense(self, text: str) -> bool:
         """Return whether a word of the text is known, or a piece of some length; single letters make a text similar to
         anything."""
-        return any(map(self._is_known, _RUN.findall(fold(text))))
-
-    def _is_known(self, run: str) -> bool:
-        words = [run.lower(), *(part.lower() for part in _PART.findall(run))]
-        if any(len(word) > 1 and word in self._rows for word in words):
-            return True
-        return any(map(self._tells, self._learn(run[:_LONG_WORD])))
-
-    def _tells(self, row: int) -> bool:
-        piece = self._vocabulary[row]
-        return len(piece.removeprefix("##")) >= _TELLING or not piece.isascii()
+        for run in _RUN.findall(fold(text)):
+            words = [run.lower(), *(part.lower() for part in _PART.findall(run))]
+            if any(len(word) > 1 and word in self._rows for word in words):
+                return True
+            pieces = (self._vocabulary[row] for row in self._learn(run[:_LONG_WORD]))
+            if any(len(piece.removeprefix("##")) >= _TELLING or not piece.isascii() for piece in pieces):
+                return True
+        return False
 
     def _learn(self, run: str) -> tuple[int, ...]:
         whole = self._rows.get(run.lower())
-        rows = (whole,) if whole is not None else tuple(self._of_parts(run))
+        words = () if whole is not None else _PART.findall(run)
+        rows = (
+            (whole,) if whole is not None else tuple(row for word in words for row in self._longest_first(word.lower()))
+        )
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[run] = rows
         return rows
-
-    def _of_parts(self, run: str) -> Iterator[int]:
-        for part in _PART.findall(run):
-            yield from self._longest_first(part.lower())
 
     def _longest_first(self, word: str) -> Iterator[int]:
         start = 0

@@ -255,7 +255,9 @@ def terms(text: str) -> list[str]:
 
 def runs(text: str) -> list[str]:
     """Return the runs of letters and digits of a text, in order, for callers that cache the terms of a run."""
-    return (text if text.isascii() else _fold(text)).translate(_PARTED).split()
+    # Differences in width and accent are removed in stretches, because most of a text is ASCII and unchanged, and most
+    # of the rest repeats: dashes, quotes, accents.
+    return (text if text.isascii() else _FOREIGN.sub(_folded, text)).translate(_PARTED).split()
 
 
 def parts(name: str) -> list[str]:
@@ -274,12 +276,6 @@ def wanted(query: str) -> dict[str, Wanted]:
             if other not in asked and (known is None or known.weight < want.weight * _KIN):
                 kin[other] = Wanted(want.weight * _KIN, asked=False)
     return asked | kin
-
-
-def _fold(text: str) -> str:
-    """Remove differences in width and accent. It works on stretches, because most of a text is ASCII and unchanged, and
-    most of the rest repeats: dashes, quotes, accents."""
-    return _FOREIGN.sub(_folded, text)
 
 
 def _folded(found: re.Match[str]) -> str:
@@ -322,7 +318,13 @@ def of_run(run: str) -> tuple[str, ...]:
     """Return the terms of a run of letters and digits."""
     run = run[:_LONG_WORD]
     if not run.isascii() and _SPACELESS.search(run):
-        return tuple(term for piece in _SPACELESS.split(run) if piece for term in _of_script(piece))
+        found: list[str] = []
+        for piece in filter(None, _SPACELESS.split(run)):
+            if _SPACELESS.match(piece):
+                found += [piece[at : at + 2] for at in range(len(piece) - 1)] or [piece]
+            else:
+                found += _of_word(piece)
+        return tuple(found)
     return _of_word(run)
 
 
@@ -334,12 +336,6 @@ def _of_word(run: str) -> tuple[str, ...]:
     if len(split) == 1:
         return (stem(run.casefold()),)
     return (*(stem(part.casefold()) for part in split), stem(run.casefold()))
-
-
-def _of_script(piece: str) -> tuple[str, ...]:
-    if not _SPACELESS.match(piece):
-        return _of_word(piece)
-    return tuple(piece[at : at + 2] for at in range(len(piece) - 1)) or (piece,)
 
 
 def _kin_terms() -> dict[str, tuple[str, ...]]:
@@ -371,8 +367,10 @@ def aspects(document: Document) -> tuple[str, ...]:
     description = document.description[:_LONG_DESCRIPTION]
     first, *others = sentences(description) or [""]
     head, rest = first[:_LONG_HEAD], " ".join((first[_LONG_HEAD:], *others)).strip()
+    # Registries write `@owner/name`.
+    server = document.server.split("/", 1)[-1] if document.server.startswith("@") else document.server
     return (
-        " ".join(word for word in _words(_without_owner(document.server)) if word not in _SAYS_NOTHING),
+        " ".join(word for word in _words(server) if word not in _SAYS_NOTHING),
         " ".join(_words(document.name)),
         head,
         rest[:_LONG_REST],
@@ -383,11 +381,6 @@ def aspects(document: Document) -> tuple[str, ...]:
 def sentences(text: str) -> list[str]:
     """Return the sentences and list items of a text, each on one line."""
     return [" ".join(sentence.split()) for sentence in _SENTENCE.split(text.strip()) if sentence and sentence.strip()]
-
-
-def _without_owner(server: str) -> str:
-    """Return the name of a server without its owner: registries write `@owner/name`."""
-    return server.split("/", 1)[-1] if server.startswith("@") else server
 
 
 def _words(name: str) -> list[str]:

@@ -141,6 +141,11 @@ async def test_a_path_picks(path: str, answer: str):
     assert text(await bench.read(name, path=path)) == answer
 
 
+async def test_empty_brackets_mean_every_element_as_in_jq():
+    bench, name = await held()
+    assert text(await bench.read(name, path="data.items[].id")) == text(await bench.read(name, path="data.items[*].id"))
+
+
 @pytest.mark.requirement("U:budget")
 async def test_what_a_path_picks_is_paged_and_searched_as_any_result():
     bench, name = await held()

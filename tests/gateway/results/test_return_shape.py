@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.results.bench_of_results import METER
-from ullage.gateway.results.reply_sample import sample_of
+from ullage.gateway.results.held_result import sample_of
 from ullage.gateway.results.return_shape import (
     MOST_TOKENS,
     ReturnShape,

@@ -165,7 +165,10 @@ class Renewal:
         """
         if Counter(stored.definition_hash for stored in old) == Counter(fresh.definition_hash for fresh in listed):
             return old
-        known = _by_name(old)
+        # In order, since a server may list a name twice although it should not.
+        known: dict[str, list[StoredTool]] = {}
+        for stored in old:
+            known.setdefault(stored.tool.name, []).append(stored)
         return tuple(self._renewed(known.get(fresh.tool.name), fresh, server_id) for fresh in pace(listed))
 
     def _renewed(self, known: list[StoredTool] | None, fresh: Fresh, server_id: UUID) -> StoredTool:
@@ -211,14 +214,6 @@ class RandomIds:
             read = secrets.token_bytes(16 * _IDS)
             self._bytes = [read[start : start + 16] for start in range(0, len(read), 16)]
         return UUID(bytes=self._bytes.pop(), version=4)
-
-
-def _by_name(tools: Iterable[StoredTool]) -> dict[str, list[StoredTool]]:
-    """Group tools by name, in order, since a server may list a name twice although it should not."""
-    named: dict[str, list[StoredTool]] = {}
-    for stored in tools:
-        named.setdefault(stored.tool.name, []).append(stored)
-    return named
 
 
 _TEXTS = ("id", "server_id", "position", "name", "definition", "definition_hash", "token_count", "embedding")
@@ -271,19 +266,15 @@ def find_same_server(connection: Connection, server: Server) -> ServerRow | None
 
 
 def _server_row(row: Mapping[str, Any]) -> ServerRow:
-    return ServerRow(id=UUID(row["id"]), introduction=_introduction(row["introduction"]), seen=moment(row["seen"]))
-
-
-def _introduction(said: str | None) -> Introduction | None:
+    said, introduction = row["introduction"], None
     try:
-        return None if said is None else Introduction(**_known(json.loads(said)))
+        if said is not None:
+            # The keys known to this version, since a newer one may have written more.
+            known = {key: value for key, value in json.loads(said).items() if key in _INTRODUCTION}
+            introduction = Introduction(**known)
     except (ValueError, TypeError, AttributeError) as error:
         raise StoreFailed("the introduction of a server in the database cannot be read") from error
-
-
-def _known(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys known to this version, since a newer one may have written more."""
-    return {key: value for key, value in said.items() if key in _INTRODUCTION}
+    return ServerRow(id=UUID(row["id"]), introduction=introduction, seen=moment(row["seen"]))
 
 
 def claim_server(connection: Connection, server: Server, *, new_id: UUID, now: datetime) -> tuple[ServerRow, bool]:
@@ -405,10 +396,6 @@ _FORGOTTEN = timedelta(days=180)
 _NOBODY = UUID(int=0)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Catalogue:
     """The catalogue of one process; any number of processes may share the database."""
 
@@ -417,7 +404,7 @@ class Catalogue:
         database: Database | None,
         weigh: Callable[[str], int],
         *,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], UUID] | None = None,
         places: Places | None = None,
         on_change: Callable[[], None] = lambda: None,

@@ -81,8 +81,13 @@ class StoredForms:
             {"key": f"{self._edition}:{one}", "form": json.dumps(form), "created": seconds(now)}
             for one, form in sorted(forms.items())
         ]
+
+        def write(connection: Connection) -> None:
+            connection.execute("DELETE FROM ullage_forms WHERE created < :oldest", {"oldest": seconds(now - _AGE)})
+            connection.execute(_SAVE, rows)
+
         try:
-            self._database.write(lambda connection: _save(connection, rows, oldest=now - _AGE))
+            self._database.write(write)
         except StoreFailed:
             return
 
@@ -94,11 +99,6 @@ def _load(connection: Connection, keys: list[str]) -> dict[str, JsonObject]:
         rows = connection.execute(f'SELECT "key", form FROM ullage_forms WHERE "key" IN {listed}', values)
         found.update((key, json.loads(form)) for key, form in rows)
     return found
-
-
-def _save(connection: Connection, rows: list[dict[str, str | float]], *, oldest: datetime) -> None:
-    connection.execute("DELETE FROM ullage_forms WHERE created < :oldest", {"oldest": seconds(oldest)})
-    connection.execute(_SAVE, rows)
 
 
 _COLUMNS = ("id", "principal", "server", "tool", "terms", "count", "last")
@@ -144,7 +144,15 @@ class StoredUses:
 
         def work(connection: Connection) -> None:
             connection.execute(_ADD, row)
-            _thin_out(connection, said["principal"], most=self.most, oldest=now - _USES_AGE)
+            connection.execute("DELETE FROM ullage_uses WHERE last < :oldest", {"oldest": now - _USES_AGE})
+            doomed = connection.execute(
+                "SELECT id FROM ullage_uses WHERE principal = :principal "
+                "ORDER BY last DESC, id LIMIT :some OFFSET :most",
+                {"principal": said["principal"], "some": _AT_ONCE, "most": self.most},
+            ).all()
+            if doomed:
+                listed, values = in_list("id", [row[0] for row in doomed])
+                connection.execute(f"DELETE FROM ullage_uses WHERE id IN {listed}", values)
 
         self.database.write(work)
 
@@ -163,17 +171,6 @@ def _use(row: Mapping[Any, Any]) -> "Use":
     except ValueError as error:
         raise StoreFailed("a use in the database cannot be read") from error
     return Use(terms=frozenset(row["terms"].split()), tool=tool, count=max(1, row["count"]), last=row["last"])
-
-
-def _thin_out(connection: Connection, principal: str, *, most: int, oldest: float) -> None:
-    connection.execute("DELETE FROM ullage_uses WHERE last < :oldest", {"oldest": oldest})
-    doomed = connection.execute(
-        "SELECT id FROM ullage_uses WHERE principal = :principal ORDER BY last DESC, id LIMIT :some OFFSET :most",
-        {"principal": principal, "some": _AT_ONCE, "most": most},
-    ).all()
-    if doomed:
-        listed, values = in_list("id", [row[0] for row in doomed])
-        connection.execute(f"DELETE FROM ullage_uses WHERE id IN {listed}", values)
 
 
 _SHAPE_COLUMNS = ("id", "principal", "server", "tool", "definition", "shape", "last")

@@ -1,15 +1,18 @@
 """Repair of arguments that do not fit their tool's schema, and the error for those that cannot be repaired.
 
-Models wrap arguments once more, send objects as strings, write `issueNumber` for `issue_number` and a single value
-where a list is required. The intention is then clear, and an error would cost a round trip, so the arguments are
-repaired: only if they do not fit as they are, only by steps that lose nothing, and only if the result fits the schema.
-Each step is described to the caller. The given `fits` decides whether arguments fit.
+Models wrap arguments once more, send objects as strings (as JSON or as Python writes them), write `issueNumber` for
+`issue_number`, `filter.since` for a key inside `filter`, `yes` for `true`, an empty text where nothing is meant, and a
+single value where a list is required or the other way round. The intention is then clear, and an error would cost a
+round trip, so the arguments are repaired: only if they do not fit as they are, only by steps that lose nothing, and
+only if the result fits the schema. Each step is described to the caller. The given `fits` decides whether arguments
+fit.
 
 The error states in one sentence where and what is wrong, with the relevant part of the schema, short enough to be
 read, and the names or values that would have been accepted. It does not repeat the caller's values: the caller knows
 them, and they may be long or secret.
 """
 
+import ast
 import json
 import math
 import re
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Healed", "Verdict", "heal", "misfit", "parsed", "repairs"]
 
-_WRAPPERS = frozenset({"parameters", "params", "arguments", "args", "input", "tool_input", "tool_arguments", "kwargs"})
+_WRAPPERS = frozenset(
+    {"parameters", "params", "arguments", "args", "kwargs", "input", "inputs", "tool_input", "tool_args"}
+    | {"tool_arguments", "properties", "payload", "body", "request", "data"}
+)
 _LAYERS = 3
 _DEEPEST = 6
 _STEPS = 50_000
@@ -40,7 +46,17 @@ _LETTERS = 500
 """Characters of JSON that cost one step to read."""
 _LONGEST = 1_000_000
 """Most characters of JSON that are parsed; more would delay other calls."""
+_LONGEST_LITERAL = 20_000
+"""Most characters that are parsed as Python writes them."""
+_MOST_BRACKETS = 60
+_FENCED = re.compile(r"\s*```\w*\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_NOTHING = frozenset({"", "null", "none", "undefined", "nil"})
+_INNER_KEY = re.compile(r"([^.\[\]]+)(?:\.([^\[\]]+)|\[([^\[\].]+)\](.*))")
+"""Matches `filter.since` and `filter[since]`."""
 _SEPARATORS = re.compile(r"[\W_]+")
+_LONGEST_KEY = 200
+_BRANCHES = ("anyOf", "oneOf", "allOf")
 _TYPES: dict[type, tuple[str, ...]] = {
     bool: ("boolean",),
     int: ("integer", "number"),
@@ -106,6 +122,22 @@ def parsed(text: str) -> Json:
         return text
 
 
+def _read(text: str) -> Json:
+    """Parse a text as JSON, also inside a Markdown fence, or as Python writes lists, objects, None, True and False."""
+    fenced = _FENCED.fullmatch(text) if len(text) <= _LONGEST else None
+    text = fenced[1] if fenced else text
+    found = parsed(text)
+    if found is not text or len(text) > _LONGEST_LITERAL or sum(map(text.count, "[({")) > _MOST_BRACKETS:
+        return found
+    if text.strip()[:1] not in ("[", "(", "{") and text.strip() not in ("None", "True", "False"):
+        return text
+    try:
+        # As JSON has it: no sets, bytes or complex numbers, and tuples as lists.
+        return json.loads(json.dumps(ast.literal_eval(text.strip()), allow_nan=False))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return text
+
+
 def _refuse(constant: str) -> Json:
     raise ValueError(constant)
 
@@ -123,7 +155,7 @@ def _unwrapped(arguments: Json, wrappers: set[str]) -> Iterator[tuple[tuple[str,
     yield notes, arguments
     for _ in range(_LAYERS):
         if isinstance(arguments, str):
-            note, arguments = "the arguments were a string; read as JSON", parsed(arguments)
+            note, arguments = "the arguments were a string; read as JSON", _read(arguments)
         elif isinstance(arguments, dict) and len(arguments) == 1 and (key := next(iter(arguments))) in wrappers:
             note, arguments = f"the arguments stood inside `{key}`; taken out", arguments[key]
         else:
@@ -145,24 +177,61 @@ class _Mender:
         shape = self._resolved(schema)
         if shape is None or depth > _DEEPEST:
             return value
-        value = self._chosen(self._typed(value, self._wanted(shape), path), shape.get("enum"), path)
+        value = self._typed(value, shape, path)
+        shape = self._branch_for(value, shape)
+        value = self._chosen(value, shape.get("enum"), path)
         if isinstance(value, dict):
-            properties = shape.get("properties")
-            if not isinstance(properties, dict):
+            properties, others = shape.get("properties"), shape.get("additionalProperties")
+            properties = properties if isinstance(properties, dict) else {}
+            if not properties and not isinstance(others, dict):
                 return value
             required = shape.get("required")
             mended: dict[str, Json] = {}
-            for key, member in self._renamed(value, properties, path).items():
+            for key, member in self._renamed(self._nested(value, properties, path), properties, path).items():
                 place = f"{path}.{key}" if path else key
-                if member is None and self._is_spare(properties.get(key), key, required):
-                    self.notes.append(f"`{place}` was null and may be left out; left out")
+                inner = properties.get(key, others)
+                if self._is_spare(member, inner, key, required):
+                    what = "null" if member is None else "empty"
+                    self.notes.append(f"`{place}` was {what} and may be left out; left out")
                 else:
-                    mended[key] = self.value(member, properties.get(key), place, depth + 1)
+                    mended[key] = self.value(member, inner, place, depth + 1)
             return mended
         items = shape.get("items")
         if isinstance(value, list) and isinstance(items, dict):
             return [self.value(each, items, f"{path}[{at}]", depth + 1) for at, each in enumerate(value)]
         return value
+
+    def _branch_for(self, value: Json, shape: Schema) -> Schema:
+        """Return the only alternative of `anyOf`, `oneOf` or `allOf` that takes a value of this type; the schema itself
+        if it names no alternatives or several would."""
+        branches = next((many for word in _BRANCHES if isinstance(many := shape.get(word), list)), None)
+        if branches is None or shape.keys() & {"properties", "items", "enum"}:
+            return shape
+        types, found = _types(value), list[Schema]()
+        for branch in branches:
+            one = self._resolved(branch)
+            if one is not None and self._wanted(one).intersection(types):
+                found.append(one)
+        return found[0] if len(found) == 1 else shape
+
+    def _nested(self, value: dict[str, Json], properties: Schema, path: str) -> dict[str, Json]:
+        """Move `filter.since` into `filter`, where only `filter` is a parameter."""
+        found: dict[str, Json] = {}
+        moved: list[tuple[str, str, str]] = []
+        for key, member in value.items():
+            parts = None if key in properties or len(key) > _LONGEST_KEY else _INNER_KEY.fullmatch(key)
+            if parts is None or parts[1] not in properties:
+                found[key] = member
+            else:
+                moved.append((key, parts[1], parts[2] or f"{parts[3]}{parts[4]}"))
+        for key, outer, inner in moved:
+            holder = found.get(outer, {})
+            if isinstance(holder, dict) and inner not in holder:
+                self.notes.append(f"`{f'{path}.' if path else ''}{key}` read as `{inner}` inside `{outer}`")
+                found[outer] = {**holder, inner: value[key]}
+            else:
+                found[key] = value[key]
+        return found
 
     def _resolved(self, schema: Json) -> Schema | None:
         """Return the schema, or the part of this document that it refers to."""
@@ -178,11 +247,17 @@ class _Mender:
             schema = found
         return None
 
-    def _is_spare(self, schema: Json, key: str, required: Json) -> bool:
-        """Return whether null is not accepted for a key that is not required, so that it can be dropped."""
+    def _is_spare(self, value: Json, schema: Json, key: str, required: Json) -> bool:
+        """Return whether a key is not required and its value is null, or a text for nothing, which is not accepted."""
+        is_text = isinstance(value, str) and value.strip().lower() in _NOTHING
+        if not (value is None or is_text) or (isinstance(required, list) and key in required):
+            return False
         shape = self._resolved(schema)
         wanted = self._wanted(shape) if shape is not None else frozenset[str]()
-        return bool(wanted) and "null" not in wanted and not (isinstance(required, list) and key in required)
+        if not wanted or "null" in wanted or shape is None:
+            return False
+        choices = self._branch_for("", shape).get("enum")
+        return not is_text or "string" not in wanted or (isinstance(choices, list) and value not in choices)
 
     def _renamed(self, value: dict[str, Json], properties: Schema, path: str) -> dict[str, Json]:
         """Rename unknown keys that are a spelling of exactly one parameter that is not given."""
@@ -208,7 +283,7 @@ class _Mender:
             return frozenset({declared})
         if isinstance(declared, list):
             return frozenset(each for each in declared if isinstance(each, str))
-        branches = schema.get("anyOf") or schema.get("oneOf")
+        branches = next((many for word in _BRANCHES if isinstance(many := schema.get(word), list) and many), None)
         if not isinstance(branches, list) or depth > _DEEPEST:
             return frozenset()
         found = set[str]()
@@ -231,25 +306,38 @@ class _Mender:
         self.notes.append(f"`{path}` read as `{_cut(alike[0])}`")
         return alike[0]
 
-    def _typed(self, value: Json, wanted: frozenset[str], path: str) -> Json:
+    def _typed(self, value: Json, shape: Schema, path: str) -> Json:
+        """Return the value in a type that the schema accepts, where there is exactly one way to write it so."""
+        wanted = self._wanted(shape)
         if not wanted or wanted.intersection(_types(value)):
             return value
         if isinstance(value, str):
             self._budget.spend(len(value) // _LETTERS)
-            if "boolean" in wanted and value.strip().lower() in ("true", "false"):
-                meant = value.strip().lower() == "true"
-            else:
-                meant = parsed(value)
+            is_word = "boolean" in wanted and value.strip().lower() in _BOOLEANS
+            meant = _BOOLEANS[value.strip().lower()] if is_word else _read(value)
             if wanted.intersection(_types(meant)):
                 self.notes.append(f"`{path or 'the arguments'}` was a string; read as {_types(meant)[0]}")
                 return meant
-        if isinstance(value, int) and not isinstance(value, bool) and "string" in wanted:
-            self.notes.append(f"`{path}` was a number; written as a string")
-            return str(value)
-        if "array" in wanted and value is not None and path:
-            self.notes.append(f"`{path}` was one value; made a list of it")
-            return [value]
-        return value
+        if isinstance(value, list) and len(value) == 1 and path and "array" not in wanted:
+            self.notes.append(f"`{path}` was a list of one value; taken out")
+            return self._typed(value[0], shape, path)
+        if type(value) is int and value in (0, 1) and wanted <= {"boolean", "null"}:
+            self.notes.append(f"`{path}` was {value}; read as a boolean")
+            return bool(value)
+        if isinstance(value, int | float) and "string" in wanted:
+            self.notes.append(f"`{path}` was a {_types(value)[-1]}; written as a string")
+            return json.dumps(value)
+        if "array" not in wanted or value is None or not path:
+            return value
+        if isinstance(value, str) and "," in value:
+            items = self._resolved(self._branch_for([], shape).get("items"))
+            self._budget.spend(len(value) // _NAMES)
+            # A list of free texts: a comma may be part of one.
+            if items is not None and ("string" not in self._wanted(items) or isinstance(items.get("enum"), list)):
+                self.notes.append(f"`{path}` was a string; its parts are read as a list")
+                return [part.strip() for part in value.split(",")]
+        self.notes.append(f"`{path}` was one value; made a list of it")
+        return [value]
 
 
 def _types(value: Json) -> tuple[str, ...]:

@@ -184,10 +184,6 @@ def _are_properties(said: Json, depth: int, budget: StepBudget) -> bool:
     return isinstance(said, dict) and len(said) <= _MOST and _are_plain(said.values(), depth, budget)
 
 
-def _is_bound(said: Json, _depth: int, _budget: StepBudget) -> bool:
-    return _is_number(said)
-
-
 _SHAPES: Mapping[str, Callable[[Any, int, StepBudget], bool]] = {
     "$schema": lambda said, depth, _: depth == 1 and said in _DIALECTS,
     "type": lambda said, _depth, _budget: _is_type(said) or (_is_few(said) and all(map(_is_type, said))),
@@ -197,7 +193,7 @@ _SHAPES: Mapping[str, Callable[[Any, int, StepBudget], bool]] = {
     "properties": _are_properties,
     "items": _is_plain,
     "anyOf": lambda said, depth, budget: _is_few(said) and _are_plain(said, depth, budget),
-    **dict.fromkeys(_BOUNDS, _is_bound),
+    **dict.fromkeys(_BOUNDS, lambda said, _depth, _budget: _is_number(said)),
 }
 """Checks the value of each keyword, at a depth."""
 

@@ -5,7 +5,6 @@ Ullage, and records searches and lists in the ledger. Savings are defined in `fi
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -54,7 +53,8 @@ class Figures:
 
     def weigh_joined(self, caller: Caller) -> "WeighJoined":
         """Return a function that counts texts as if joined, for the caller's reference model."""
-        return partial(self._count_joined, self.model(caller))
+        model = self.model(caller)
+        return lambda texts: self._meter.count_joined(texts, model)
 
     async def baseline(self, view: View, caller: Caller) -> int:
         """Return the tokens of all definitions that a search covers, including Ullage's own, which it may return
@@ -79,7 +79,9 @@ class Figures:
             if carried is None:
                 carried = Carried(
                     without=(await self._weights(view, caller))[0],
-                    surface=await anyio.to_thread.run_sync(_weight, listing, weigh),
+                    surface=await anyio.to_thread.run_sync(
+                        lambda: sum(weigh(definition_text(tool)).tokens for tool in listing.tools)
+                    ),
                     instructions=weigh(instructions).tokens,
                 )
             # Earlier requests carried what was listed before.
@@ -211,13 +213,6 @@ class Figures:
 
     def _count(self, model: str, text: str) -> Count:
         return self._meter.count(text, model)
-
-    def _count_joined(self, model: str, texts: Sequence[str]) -> Count:
-        return self._meter.count_joined(texts, model)
-
-
-def _weight(listing: Listing, weigh: "Weigh") -> int:
-    return sum(weigh(definition_text(tool)).tokens for tool in listing.tools)
 
 
 def _session(caller: Caller) -> tuple[str, str]:

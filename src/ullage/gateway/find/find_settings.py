@@ -164,10 +164,6 @@ class FindSettings:
     """Fingerprint of the settings; the choice is kept while it stays the same."""
 
 
-def _assumed(caller: Caller) -> Reference:
-    return ASSUMED
-
-
 RequestTexts = Callable[[Iterable[tuple[str, Sequence[Tool], str]]], Iterable[str] | None]
 """Writes what a program's first request has for servers, each with its name, tools and instructions; None for a program
 whose requests are not known."""
@@ -178,7 +174,7 @@ class Surroundings:
     """Storage, callbacks and background of `Find`. The defaults store nothing between starts and have no background."""
 
     recorder: Recorder = field(default_factory=Unrecorded)
-    reference: Callable[[Caller], Reference] = _assumed
+    reference: Callable[[Caller], Reference] = lambda _: ASSUMED
     memory: SurfaceMemory = field(default_factory=Remembered)
     """Keeps the choice of surface between starts."""
     forms: FormsCache | None = None

@@ -346,18 +346,6 @@ def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_list(value: Json) -> bool:
-    return isinstance(value, list)
-
-
-def _are_branches(value: Json) -> bool:
-    return isinstance(value, list) and bool(value)
-
-
-def _are_names(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
 def _are_types(value: Json) -> bool:
     listed = value if isinstance(value, list) else [value]
     return all(isinstance(each, str) and each in _TYPES for each in listed)
@@ -365,9 +353,9 @@ def _are_types(value: Json) -> bool:
 
 _SHAPES: dict[str, Callable[[Json], bool]] = {
     "type": _are_types,
-    "required": _are_names,
-    "enum": _is_list,
-    **dict.fromkeys(("anyOf", "oneOf", "allOf"), _are_branches),
+    "required": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    "enum": lambda value: isinstance(value, list),
+    **dict.fromkeys(("anyOf", "oneOf", "allOf"), lambda value: isinstance(value, list) and bool(value)),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), _is_number),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _is_number),
 }

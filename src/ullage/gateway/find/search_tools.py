@@ -172,23 +172,19 @@ def _do_the_same(one: Entry, other: Entry) -> bool:
     if not take_the_same:
         return False
     ones, others = _words(_description(one)), _words(_description(other))
-    if not _are_alike(ones, others) or _speak_of_two_services(one, other, ones ^ others):
+    if not _are_alike(ones, others):
         return False
-    return len(_telling(one) & _telling(other)) >= _wanting(server_words(one.server), server_words(other.server))
-
-
-def _speak_of_two_services(one: Entry, other: Entry, differing: Set[str]) -> bool:
-    """Return whether one tool mentions, in its name or description, a word of its server's name that the other tool
-    lacks."""
-    names = _words(" ".join(server_words(one.server) ^ server_words(other.server)))
-    return not names.isdisjoint(differing | (_words(one.original) ^ _words(other.original)))
-
-
-def _wanting(one: frozenset[str], other: frozenset[str]) -> int:
-    """Return how many distinctive words the tools must share, given the names of their servers."""
-    if one <= _OF_ANY_SERVER or other <= _OF_ANY_SERVER or not (one <= other or other <= one):
-        return _EVIDENCE
-    return 0 if one == other else _SOME_EVIDENCE
+    # One of them mentions, in its name or description, a word of its server's name that the other lacks.
+    servers = _words(" ".join(server_words(one.server) ^ server_words(other.server)))
+    if not servers.isdisjoint((ones ^ others) | (_words(one.original) ^ _words(other.original))):
+        return False
+    # How many distinctive words the tools must share depends on the names of their servers.
+    first, second = server_words(one.server), server_words(other.server)
+    if first <= _OF_ANY_SERVER or second <= _OF_ANY_SERVER or not (first <= second or second <= first):
+        least = _EVIDENCE
+    else:
+        least = 0 if first == second else _SOME_EVIDENCE
+    return len(_telling(one) & _telling(other)) >= least
 
 
 def _telling(entry: Entry) -> frozenset[str]:
@@ -292,7 +288,11 @@ def scope_of(description: str, said: Sequence[str], view: View) -> Scope:
         found = {mark: servers for mark in _AT.findall(description) if (servers := _named(mark, view))}
         rest = " ".join(_AT.sub(lambda mark: "" if mark[1] in found else mark[0], description).split())
         marked = Scope(rest, frozenset[str]().union(*found.values())) if found else None
-    return marked or _whole(description, view) or Scope(description)
+    if marked:
+        return marked
+    # A text that is only a server's name, or that name with words that ask for all of its tools.
+    whole = (Scope("", servers) for name in _spellings(description) if (servers := _named(name, view)))
+    return next(whole, Scope(description))
 
 
 def stray(description: str, view: View) -> str | None:
@@ -312,12 +312,6 @@ def _server(name: str, view: View) -> str:
         if len(alike) == 1:
             return alike[0]
         raise InvalidArguments(error.message, suggestion=error.suggestion, options=error.options) from error
-
-
-def _whole(text: str, view: View) -> Scope | None:
-    """Return the scope of a text that is only a server's name, or that name with words that ask for all of its
-    tools."""
-    return next((Scope("", servers) for name in _spellings(text) if (servers := _named(name, view))), None)
 
 
 def _spellings(text: str) -> Iterator[str]:
@@ -548,20 +542,19 @@ async def begin(learning: Learning | None, text: str, index: HybridIndex, view: 
     need = Need() if learning is None else need_of(text, index.holds)
     if learning is None or not need:
         return Lesson(index=index, caller=caller)
+    book = view.book
+    assert book is not None
     gains = {
-        listed: gain for used, gain in (await learning.bonuses(caller, need)).items() for listed in _listed(view, used)
+        entry.listed: gain
+        for used, gain in (await learning.bonuses(caller, need)).items()
+        for entry in book.find(used[1], used[0])
+        if _used(entry) == used
     }
     return Lesson(index=index, learning=learning, caller=caller, need=need, gains=gains)
 
 
 def _used(entry: Entry) -> Used:
     return entry.server, entry.original
-
-
-def _listed(view: View, used: Used) -> list[str]:
-    """Return the listed names of a used tool; empty if it no longer exists."""
-    assert view.book is not None
-    return [entry.listed for entry in view.book.find(used[1], used[0]) if _used(entry) == used]
 
 
 _LETTERS = 50_000
@@ -702,7 +695,10 @@ class Searching:
                     heard.setdefault(hit.document.id, hit)
             return hits
 
-        return lesson, await _rank(search, asked, self._entries(asked.view))
+        entries = self._entries(asked.view)
+        work = partial(rank, search, asked.view, asked.query, entries)
+        takes_long = asked.settings.index == "encoder" or len(entries) > _MANY
+        return lesson, await anyio.to_thread.run_sync(work) if takes_long else work()
 
     def _entries(self, view: View) -> dict[str, Entry]:
         return self._by_name.of((view,), lambda: {entry.listed: entry for entry in view.entries})
@@ -733,7 +729,12 @@ class Searching:
             )
             for (each, _), form in found
         ]
-        hint = _withheld(asked) or (_strayed(asked) if found else _hint(asked.view))
+        hint = _withheld(asked)
+        if hint is None and not found:
+            hint = _hint(asked.view)
+        elif hint is None and not asked.query.servers:
+            name = stray(asked.query.description, asked.view)
+            hint = None if name is None else f"No server is called `{name[:40]}`; all were searched."
         beside = Beside((*asked.settings.pending, *asked.view.missing), hint)
         limit = character_limit(asked.caller)
         return compose(
@@ -748,12 +749,6 @@ class Searching:
         )
 
 
-async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:
-    work = partial(rank, search, asked.view, asked.query, entries)
-    takes_long = asked.settings.index == "encoder" or len(entries) > _MANY
-    return await anyio.to_thread.run_sync(work) if takes_long else work()
-
-
 def _withheld(asked: Asked) -> str | None:
     """Return a hint for a query that names a withheld tool: why it is withheld and which command accepts it."""
     words = {key(word) for word in asked.query.text.split()}
@@ -762,12 +757,6 @@ def _withheld(asked: Asked) -> str | None:
             command = trust_command(entry.server, entry.original)
             return f"`{entry.listed}` is withheld: its definition changed. The user can accept it: {command}"
     return None
-
-
-def _strayed(asked: Asked) -> str | None:
-    """Return a hint where the query seems to name a server that does not exist."""
-    name = None if asked.query.servers else stray(asked.query.description, asked.view)
-    return None if name is None else f"No server is called `{name[:40]}`; all were searched."
 
 
 def _hint(view: View) -> str:

@@ -318,15 +318,12 @@ class Shelf:
         self._index, self._stand_in = (view.revision, kind, indexed.index), None
         self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
         if indexed.made:
-            work = partial(self._keep, indexed)
+            work = partial(run_in_worker, partial(self._indexing.keep, indexed.made), items=len(indexed.made))
             if self._spawn is None:
                 await work()
             else:
                 self._spawn(work)
         return indexed.index
-
-    async def _keep(self, indexed: Indexed) -> None:
-        await run_in_worker(partial(self._indexing.keep, indexed.made), items=len(indexed.made))
 
     async def weights(self, view: View, model: str, weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
         """Return the tokens of all servers' definitions and of Ullage's own, for a model.
@@ -371,11 +368,8 @@ class Shelf:
 
 
 def _weights(entries: Iterable[Entry], weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
-    each = [(entry.member.own, _weight(entry, weigh, stored=stored)) for entry in entries]
+    each = [
+        (entry.member.own, (stored and entry.token_count) or weigh(definition_text(entry.tool)).tokens)
+        for entry in entries
+    ]
     return sum(weight for own, weight in each if not own), sum(weight for own, weight in each if own)
-
-
-def _weight(entry: Entry, weigh: "Weigh", *, stored: bool) -> int:
-    if stored and entry.token_count:
-        return entry.token_count
-    return weigh(definition_text(entry.tool)).tokens

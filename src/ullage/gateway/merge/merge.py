@@ -9,6 +9,7 @@ that is the task of the code that created the members.
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -110,7 +111,12 @@ class Merge(MergedSource):
 
     def replace(self, members: Iterable[Member]) -> None:
         """Replace the members after a change of settings; known lists of sources that stay are kept."""
-        self._members = _distinct(members)
+        found: dict[str, Member] = {}
+        for member in members:
+            if member.name in found:
+                raise BadConfiguration(f"two servers are called `{member.name}`", suggestion="Rename one of them.")
+            found[member.name] = member
+        self._members = tuple(found.values())
         self._servers = tuple(member.name for member in self._members)
         for part in (self._tools, self._resources, self._prompts):
             part.replace(self._members)
@@ -121,7 +127,7 @@ class Merge(MergedSource):
                 del self._watching[name]
         for name, source in staying.items():
             if name not in self._watching:
-                self._watching[name] = source, source.watch(self._listener(name))
+                self._watching[name] = source, source.watch(partial(self._changed, name))
         if "tools" in self._told:
             self._tools.ask_in_background()
         self._tools_arrived()
@@ -348,9 +354,6 @@ class Merge(MergedSource):
             )
         return place.member, {**reference, "uri": place.uri}
 
-    def _listener(self, server: str) -> Listener:
-        return lambda change: self._changed(server, change)
-
     def _changed(self, server: str, change: Change) -> None:
         if change.kind == "tools":
             if change.is_announced or (self._tools.outdate(server) and not self._tools.ask_in_background()):
@@ -413,15 +416,6 @@ def _see(heard: tuple[MemberListing, ...], reserved: tuple[str, ...], before: Vi
     view = build_view(heard, reserved=reserved, before=before)
     view.book.find("") if view.book is not None else None
     return view
-
-
-def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:
-    found: dict[str, Member] = {}
-    for member in members:
-        if member.name in found:
-            raise BadConfiguration(f"two servers are called `{member.name}`", suggestion="Rename one of them.")
-        found[member.name] = member
-    return tuple(found.values())
 
 
 def _is_same_listing(before: Listing, now: Listing) -> bool:

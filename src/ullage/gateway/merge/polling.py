@@ -311,7 +311,12 @@ class PollRound(Generic[Answer]):
             # The usual case: a view is requested with every call.
             return
         if self._spawn is None:
-            await _ask_within(wanted, max(wait, self._patience))
+            # Without a background, a request that is not answered in time is cancelled.
+            if wanted:
+                with anyio.move_on_after(max(wait, self._patience)):
+                    async with anyio.create_task_group() as group:
+                        for poll in wanted:
+                            group.start_soon(poll.begin())
             return
         fresh = [poll for poll in wanted if poll.is_plain]
         deadline = anyio.current_time() + wait
@@ -322,16 +327,6 @@ class PollRound(Generic[Answer]):
 
     def _wanted(self, only: frozenset[str] | None) -> list[MemberPoll[Answer]]:
         return [one for name, one in self._polls.items() if one.is_wanted and (only is None or name in only)]
-
-
-async def _ask_within(wanted: list[MemberPoll[Answer]], wait: float) -> None:
-    """Poll without a background: a request that is not answered in time is cancelled."""
-    if not wanted:
-        return
-    with anyio.move_on_after(wait):
-        async with anyio.create_task_group() as group:
-            for poll in wanted:
-                group.start_soon(poll.begin())
 
 
 async def _wait_for(polls: Iterable[MemberPoll[Answer]], deadline: float) -> None:

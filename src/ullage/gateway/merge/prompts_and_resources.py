@@ -151,7 +151,14 @@ class Prompts:
     """The prompts of all members."""
 
     def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
-        self._round: PollRound[_Offered] = PollRound(_prompts_of, changed, spawn, patience)
+        self._round: PollRound[_Offered] = PollRound(
+            lambda member: (
+                PollQuestion(lenient(member.source.prompts)) if "prompts" in member.source.features else None
+            ),
+            changed,
+            spawn,
+            patience,
+        )
         self._patience = patience
         self._members: tuple[Member, ...] = ()
         self._given: Mapping[str, Origin] = NOBODY
@@ -302,10 +309,6 @@ def _name(definition: JsonObject) -> str:
     return str(definition.get("name"))
 
 
-def _prompts_of(member: Member) -> PollQuestion[_Offered] | None:
-    return PollQuestion(lenient(member.source.prompts)) if "prompts" in member.source.features else None
-
-
 """Resources, blocks or template matches processed in one step of the event loop."""
 _MOST_TRIED = 16
 """Most members asked for an address that none of them lists."""
@@ -327,8 +330,22 @@ class Resources:
     """The resources of all members."""
 
     def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
-        self._listed: PollRound[_Offered] = PollRound(_resources_of, changed, spawn, patience)
-        self._templates: PollRound[_Offered] = PollRound(_templates_of, changed, spawn, patience)
+        self._listed: PollRound[_Offered] = PollRound(
+            lambda member: (
+                PollQuestion(lenient(member.source.resources)) if "resources" in member.source.features else None
+            ),
+            changed,
+            spawn,
+            patience,
+        )
+        self._templates: PollRound[_Offered] = PollRound(
+            lambda member: (
+                PollQuestion(lenient(member.source.templates)) if "resources" in member.source.features else None
+            ),
+            changed,
+            spawn,
+            patience,
+        )
         self._patience = patience
         self._owners: dict[str, Member] = {}
         """Members that offer resources, by name."""
@@ -559,11 +576,3 @@ def _unknown(uri: str, failed: list[str]) -> UnknownResource:
     return UnknownResource(
         f"no server has a resource at `{uri[:200]}`", suggestion=f"`resources/list` shows what there is.{hint}"
     )
-
-
-def _resources_of(member: Member) -> PollQuestion[_Offered] | None:
-    return PollQuestion(lenient(member.source.resources)) if "resources" in member.source.features else None
-
-
-def _templates_of(member: Member) -> PollQuestion[_Offered] | None:
-    return PollQuestion(lenient(member.source.templates)) if "resources" in member.source.features else None

@@ -145,16 +145,12 @@ def _suffixed(owner: Owned, name: str, digits: int) -> str:
     said = f"{owner.server}\0{name}" if digits <= _LONGEST_HASH else f"{owner.server}\0{name}\0{digits}"
     shown = min(digits, _LONGEST_HASH)
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:shown]
-    return f"{_cut(owner.prefix, name, LONGEST - shown - 1)}_{digest}"
-
-
-def _cut(prefix: str, name: str, room: int) -> str:
-    clean = _clean(name)
-    if not prefix:
-        return clean[:room]
+    clean, room = _clean(name), LONGEST - shown - 1
+    if not owner.prefix:
+        return f"{clean[:room]}_{digest}"
     room -= len(_JOINT)
-    kept = _clean(prefix)[: max(_LEAST_PREFIX, room - len(clean))]
-    return f"{kept}{_JOINT}{clean[: room - len(kept)]}"
+    prefix = _clean(owner.prefix)[: max(_LEAST_PREFIX, room - len(clean))]
+    return f"{prefix}{_JOINT}{clean[: room - len(prefix)]}_{digest}"
 
 
 def _clean(name: str) -> str:
@@ -267,14 +263,19 @@ def _table(pairs: Iterable[tuple[str, Labelled]]) -> dict[str, list[Labelled]]:
     return found
 
 
+_NAMESPACE = re.compile(r"(?:functions|default_api|multi_tool_use|tools?|mcp|ullage)(?:[.:/]|__?)(?=\w)", re.IGNORECASE)
+
+
 def without_client(name: str) -> Iterator[str]:
-    """Yield the name, then the name without a client's prefix: `mcp__`, or `mcp__` and the client's name for this
-    server."""
+    """Yield the name, then the name without a client's prefix: `mcp__`, `mcp__` and the client's name for this server,
+    or the namespace in which a model sees tools, such as `functions.`."""
     yield name
     first, *rest = name.split("__")
     if first.lower() == "mcp":
         for start in range(min(2, len(rest))):
             yield "__".join(rest[start:])
+    elif (space := _NAMESPACE.match(name)) is not None:
+        yield name[space.end() :]
 
 
 def nearest(name: str, spellings: Sequence[tuple[str, ...]], *, most: int = 5) -> tuple[str, ...]:

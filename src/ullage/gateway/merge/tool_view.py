@@ -132,6 +132,9 @@ def only_unprefixed(members: Iterable[Member]) -> Member | None:
     return plain[0] if len(plain) == 1 else None
 
 
+_AFFIXES = re.compile(r"^mcp(?:server)?|(?:mcp)?(?:server)?$")
+
+
 def owner_of_unlisted(name: str, members: Iterable[Member], given: Mapping[str, Origin]) -> Member | None:
     """Return the server without a prefix that may have an unlisted tool or prompt of this name.
 
@@ -306,7 +309,10 @@ class View:
         if (change := found[0].change) is not None:
             raise tool_changed(found[0].listed, change)
         if found[0].needs_a_task:
-            raise _task_only(found[0])
+            raise Unavailable(
+                f"`{found[0].listed}` runs only as a task, and Ullage hands on no tasks",
+                suggestion=f"Do without it, or connect the client to server `{found[0].server}` itself for this tool.",
+            )
         return found[0]
 
     def server(self, name: str) -> str:
@@ -317,6 +323,9 @@ class View:
         """
         names = self.servers or tuple(dict.fromkeys(entry.server for entry in self.entries))
         alike = [one for one in names if key(name) and key(one) == key(name)]
+        if not alike and (plain := _AFFIXES.sub("", key(name))):
+            # `github-mcp` or `mcp-server-github` for `github`, or the other way round.
+            alike = [one for one in names if _AFFIXES.sub("", key(one)) == plain]
         if name in names or len(alike) == 1:
             return name if name in names else alike[0]
         near = nearest(name, [(one,) for one in names]) or names[:_MOST_OPTIONS]
@@ -374,13 +383,6 @@ def denied_error(entry: Entry) -> Denied:
     )
     error.tool = entry.server, entry.original
     return error
-
-
-def _task_only(entry: Entry) -> Unavailable:
-    return Unavailable(
-        f"`{entry.listed}` runs only as a task, and Ullage hands on no tasks",
-        suggestion=f"Do without it, or connect the client to server `{entry.server}` itself for this tool.",
-    )
 
 
 class MergedSource(ToolSource):

@@ -15,6 +15,9 @@ that the blocks lack.
 `Scale` counts tokens for the caller's model, at the upper edge if the count is an estimate, so that a text within
 the budget never exceeds it. If a client shows a limited number of characters, a text counts at least its share of
 them, so that a text within the budget also fits the client.
+
+`sample_of` takes the part of a reply from which the shape of what its tool returns is learned, at the same cost for any
+reply.
 """
 
 import json
@@ -42,8 +45,10 @@ __all__ = [
     "Layout",
     "Packed",
     "Part",
+    "Sample",
     "Scale",
     "Shape",
+    "ValueKind",
     "are_objects",
     "boundary",
     "contents",
@@ -56,6 +61,7 @@ __all__ = [
     "pack",
     "packed_size",
     "read_shapes",
+    "sample_of",
     "survey",
     "text_of",
     "unpack",
@@ -263,16 +269,14 @@ class Scale:
                 continue
             text = (yield from part.text()) if isinstance(part, Unwritten) else part
             by_length += self._by_length(text)
-            if by_length > budget or (yield from self._is_over(text, budget)):
+            if by_length > budget:
+                return None
+            # The text's head alone may show that it exceeds the budget, so that the rest need not be counted.
+            head = text[: _HEAD * max(budget, _HEAD)]
+            if len(head) < len(text) and (yield from self.weigh(head)) > _SURELY * budget:
                 return None
         weight = max((yield from weighed(reply, self.meter, self.model)).high, by_length)
         return weight if weight <= budget else None
-
-    def _is_over(self, text: str, budget: int) -> Steps[bool]:
-        """Return whether the text's head alone shows that it exceeds the budget, so that the rest need not be
-        counted."""
-        head = text[: _HEAD * max(budget, _HEAD)]
-        return len(head) < len(text) and (yield from self.weigh(head)) > _SURELY * budget
 
 
 _PIECE = 65_536
@@ -464,6 +468,8 @@ def contents(reply: Reply) -> Steps[tuple[Content, ...]]:
         together = None
     else:
         together = Content(part=Part(text=text, layout=layout), blocks=tuple(reply.content))
+    # As long as the whole reply: not kept while its blocks are read one by one.
+    del text, layout
     if together is not None:
         found.append(together)
     for block in reply.content if together is None else ():
@@ -488,7 +494,9 @@ def _part(block: Block) -> Steps[Part]:
 
 def are_objects(content: Sequence[Block]) -> bool:
     """Return whether each block looks like a JSON object; `survey` then parses them."""
-    return len(content) > 1 and all(block.get("type") == "text" and _is_object(text_of(block)) for block in content)
+    return len(content) > 1 and all(
+        block.get("type") == "text" and _looks_like(text_of(block) or "", "{", "}") for block in content
+    )
 
 
 def joined(content: Sequence[Block]) -> str | None:
@@ -496,8 +504,8 @@ def joined(content: Sequence[Block]) -> str | None:
     return f"[{','.join(text_of(block) or '' for block in content)}]" if are_objects(content) else None
 
 
-def _is_object(text: str | None) -> bool:
-    return text is not None and text[:20].lstrip()[:1] == "{" and text[-20:].rstrip()[-1:] == "}"
+def _looks_like(text: str, opening: str, closing: str) -> bool:
+    return text[:100].lstrip()[:1] == opening and text[-100:].rstrip()[-1:] == closing
 
 
 def is_repeated(reply: Reply) -> Steps[bool]:
@@ -563,3 +571,47 @@ def is_recodable(reply: Reply) -> bool:
 
 def is_worth_recoding(text: str) -> bool:
     return _SHORTEST <= len(text) <= LONGEST and text[:20].lstrip()[:1] in ("[", "{")
+
+
+ValueKind = Literal["null", "boolean", "number", "string", "list", "object", "text", "media"]
+"""`text` and `media` are replies that are not JSON."""
+
+_SAMPLED = 12_000
+"""Characters of a text that are parsed for the shape."""
+_MOST_SAMPLED = 12
+"""Blocks of a reply that are looked at for the shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is needed of a reply to find its shape: a value, or the beginning of its text."""
+
+    value: Json = None
+    head: str | None = None
+    """The beginning of a text that looks like JSON."""
+    is_whole: bool = True
+    """Whether `head` is the whole text."""
+    kinds: frozenset[ValueKind] = frozenset()
+    """Of the blocks of a reply that is not JSON."""
+
+
+def sample_of(reply: Reply) -> Sample | None:
+    """Return the sample of a reply, at a cost that does not grow with it; None if it has nothing."""
+    if reply.structured is not None:
+        return Sample(value=reply.structured.value)
+    if not reply.content:
+        return None
+    blocks = reply.content[:_MOST_SAMPLED]
+    texts = [text for block in blocks if block.get("type") == "text" and (text := text_of(block))]
+    if any(block.get("type") != "text" for block in blocks):
+        return Sample(kinds=frozenset({"text", "media"} if texts else {"media"}))
+    if not texts:
+        return None
+    if len(reply.content) > 1 and all(_looks_like(text, "{", "}") for text in texts):
+        # Many servers send a list as a block for each element.
+        heads = [text for text in texts if len(text) <= _SAMPLED // _MOST_SAMPLED]
+        return Sample(head=f"[{','.join(heads)}]")
+    text = texts[0]
+    if len(texts) > 1 or not (_looks_like(text, "{", "}") or _looks_like(text, "[", "]")):
+        return Sample(kinds=frozenset({"text"}))
+    return Sample(head=text[:_SAMPLED], is_whole=len(text) <= _SAMPLED)

@@ -72,7 +72,12 @@ def read_arguments(arguments: JsonObject) -> Wanted:
     if not isinstance(handle, str) or not handle.strip():
         raise _misfit("`handle` must be a string", "Give the handle from the last line of a result that was cut.")
     numbers = {name: _number(name, arguments.get(name)) for name in _NUMBERS}
-    texts = {name: _text(name, arguments.get(name)) for name in _TEXTS}
+    texts: dict[str, str | None] = {}
+    for name in _TEXTS:
+        value = arguments.get(name)
+        if value is not None and not isinstance(value, str):
+            raise _misfit(f"`{name}` must be a string", "Leave out what you do not need.")
+        texts[name] = value or None
     if texts["sql"] and texts["grep"]:
         raise _misfit("`sql` and `grep` do not go together", "Put the condition into the SQL.")
     if numbers["max_tokens"] is not None and numbers["max_tokens"] < _LEAST:
@@ -95,14 +100,6 @@ def _number(name: str, value: Json) -> int | None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 10**15:
         raise _misfit(f"`{name}` must be a whole number, 0 or more", f'Give it as in {{"{name}": 100}}.')
-    return value
-
-
-def _text(name: str, value: Json) -> str | None:
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str):
-        raise _misfit(f"`{name}` must be a string", "Leave out what you do not need.")
     return value
 
 

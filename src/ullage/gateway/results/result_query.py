@@ -161,8 +161,8 @@ def _next_steps(text: str, at: int, *, is_first: bool) -> tuple[list[Step], int]
     below: list[Step] = [Below()] if dots and dots[0] == ".." else []
     at = dots.end() if dots else at
     if text[at : at + 1] == "[":
-        if text.startswith("[*]", at):
-            step, at = Every(), at + 3
+        if text.startswith(("[*]", "[]"), at):
+            step, at = Every(), text.index("]", at) + 1
         elif place := _PLACE.match(text, at):
             step, at = int(place[1]), place.end()
         elif part := _SLICE.match(text, at):
@@ -407,7 +407,8 @@ def _values(opened: OpenResult, shape: Shape, steps: tuple[Step, ...]) -> Steps[
             found += select(_read(record), steps)
             yield
         return found
-    if shape.kind != "records" or steps[:depth] != shape.path or not _picks_records(steps[depth:]):
+    picks_records = steps[:depth] == shape.path and isinstance(next(iter(steps[depth:]), None), int | Every)
+    if shape.kind != "records" or not picks_records:
         whole = yield from _whole(opened, shape)
         found = list(select(whole, steps))
         # Empties the list at a path of a document of which only what was found is still needed.
@@ -431,10 +432,6 @@ def _release(values: list[Json]) -> None:
     """Empty a long list in steps: freeing a million objects at once blocks every other thread."""
     while values:
         del values[-_PORTION:]
-
-
-def _picks_records(steps: Sequence[Step]) -> bool:
-    return bool(steps) and isinstance(steps[0], int | Every)
 
 
 def _records(opened: OpenResult, shape: Shape, step: Step) -> Iterator[str]:

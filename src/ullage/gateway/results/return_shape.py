@@ -27,7 +27,7 @@ from ullage.invisible_characters import has_invisible
 from ullage.tool import Json, JsonObject, Tool
 
 from .field_words import FIELD_WORDS
-from .reply_sample import Kind, Sample
+from .held_result import Sample, ValueKind
 
 __all__ = [
     "MOST_TOKENS",
@@ -78,7 +78,7 @@ _STEPS = 300
 class ReturnShape:
     """What is known of the values at one place."""
 
-    kinds: frozenset[Kind] = frozenset()
+    kinds: frozenset[ValueKind] = frozenset()
     keys: Mapping[str, "ReturnShape"] = field(default_factory=dict[str, "ReturnShape"])
     """The kept keys of its objects, in their order."""
     is_open: bool = False
@@ -119,7 +119,7 @@ def read_shape(said: Json) -> ReturnShape | None:
         return None
     inner = {key: read_shape(one) for key, one in keys.items()}
     return ReturnShape(
-        kinds=frozenset(cast("list[Kind]", kinds)),
+        kinds=frozenset(cast("list[ValueKind]", kinds)),
         keys={key: one for key, one in inner.items() if one is not None},
         is_open=said.get("open") is True,
         is_map=said.get("map") is True,
@@ -188,7 +188,7 @@ def _is_known(key: str, words: frozenset[str]) -> bool:
 class _Place:
     """The values seen at one place of a reply."""
 
-    kinds: set[Kind] = field(default_factory=set[Kind])
+    kinds: set[ValueKind] = field(default_factory=set[ValueKind])
     objects: int = 0
     """Objects with at least one key."""
     is_map: bool = False
@@ -251,7 +251,7 @@ class _Looking:
             self.look(inner, place.keys[key], depth + 1)
 
 
-def _kind_of(value: Json) -> Kind:
+def _kind_of(value: Json) -> ValueKind:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -310,7 +310,7 @@ def _has_codes(place: _Place) -> bool:
     tickers, currencies or countries."""
     if len(place.keys) < 2 or not all(key.isupper() and len(key) <= _LONGEST_CODE for key in place.keys):
         return False
-    return len(set[Kind]().union(*(inner.kinds for inner in place.keys.values())) - {"null"}) <= 1
+    return len(set[ValueKind]().union(*(inner.kinds for inner in place.keys.values())) - {"null"}) <= 1
 
 
 def join_shapes(one: ReturnShape, other: ReturnShape) -> ReturnShape:
@@ -403,7 +403,7 @@ class _Reading:
             return ReturnShape(kinds=frozenset({_kind_of(schema["const"])}))
         declared = schema.get("type", "object" if "properties" in schema else "array" if "items" in schema else None)
         names = declared if isinstance(declared, list) else [declared]
-        kinds = frozenset[Kind](_KINDS[name] for name in names if isinstance(name, str) and name in _KINDS)
+        kinds = frozenset[ValueKind](_KINDS[name] for name in names if isinstance(name, str) and name in _KINDS)
         items = schema.get("items")
         properties = schema.get("properties")
         if not isinstance(properties, dict):
@@ -423,12 +423,12 @@ class _Reading:
         """Return the first alternative that says most, with the kinds of all."""
         found = [self.read(part, depth) for part in parts[:8]]
         best = next((one for one in found if is_informative(one) and (one.keys or one.items)), None)
-        kinds = frozenset[Kind]().union(*(one.kinds for one in found))
+        kinds = frozenset[ValueKind]().union(*(one.kinds for one in found))
         best = best or next((one for one in found if one.kinds - {"null"}), ReturnShape())
         return ReturnShape(kinds=kinds, keys=best.keys, is_open=best.is_open, is_map=best.is_map, items=best.items)
 
 
-_KINDS: Mapping[str, Kind] = {
+_KINDS: Mapping[str, ValueKind] = {
     "null": "null",
     "boolean": "boolean",
     "number": "number",
@@ -486,7 +486,10 @@ def _write(shape: ReturnShape, shown: set[_Path]) -> str:
 
 
 def _ranks(shape: ReturnShape, outer: _Path, base: int) -> Iterator[tuple[int, _Path]]:
-    record = _record_of(shape)
+    # The objects of a shape: itself, or the elements of its list.
+    record = shape
+    while not record.keys and record.items is not None:
+        record = record.items
     is_wrapper = not outer and len(record.keys) <= _FEW and record is shape
     for place, (key, inner) in enumerate(record.keys.items()):
         rank = base + place + (_LATER if _TIRESOME.search(key) else 0)
@@ -494,13 +497,6 @@ def _ranks(shape: ReturnShape, outer: _Path, base: int) -> Iterator[tuple[int, _
         yield rank, path
         is_payload = is_wrapper and inner.items is not None
         yield from _ranks(inner, path, rank + (1 if is_payload else _DEPTH_COSTS))
-
-
-def _record_of(shape: ReturnShape) -> ReturnShape:
-    """Return the objects of a shape: itself, or the elements of its list."""
-    while not shape.keys and shape.items is not None:
-        shape = shape.items
-    return shape
 
 
 def _value(shape: ReturnShape, path: _Path, shown: set[_Path]) -> str:

@@ -24,7 +24,7 @@ from ullage.tool import Json, JsonObject, Origin, Reply, Tool
 
 from ..merge.tool_view import Entry
 from ..tool_source import Spawn, definition_hash
-from .reply_sample import Sample, sample_of
+from .held_result import Sample, sample_of
 
 if TYPE_CHECKING:
     # Imported on first use: most sessions learn and search long after they start.

@@ -77,7 +77,11 @@ __all__ = ["BUDGET", "READ", "Budgeted", "cut", "cut_json", "recoded"]
 def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
     """Return the reply with its JSON in the cheapest form; None if it already has that form."""
     if not reply.content:
-        return (yield from _of_structured(reply, scale))
+        # Structured content alone becomes text, which every client shows.
+        if reply.structured is None or not is_small(reply.structured.value, values=20_000, letters=LONGEST):
+            return None
+        form = yield from recode_steps(reply.structured.value, scale.weigh)
+        return None if form is None else _rewritten(reply, [text_block(form.text)], find_table(form.value))
     together = joined(reply.content)
     texts = [text_of(block) for block in reply.content] if together is None else [together]
     forms = list[Recoded | None]()
@@ -91,16 +95,6 @@ def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
         for block, form in zip(reply.content, forms, strict=False)
     ]
     return _rewritten(reply, blocks, None if only is None else find_table(only.value))
-
-
-def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
-    """Return structured content rewritten as text, which every client shows."""
-    if reply.structured is None or not is_small(reply.structured.value, values=20_000, letters=LONGEST):
-        return None
-    form = yield from recode_steps(reply.structured.value, scale.weigh)
-    if form is None:
-        return None
-    return _rewritten(reply, [text_block(form.text)], find_table(form.value))
 
 
 def _rewritten(reply: Reply, blocks: Sequence[Block], found: Found | None) -> Reply:
@@ -142,14 +136,17 @@ class _Cutting:
         last = Reading(handle=self.handle, kind="records", total=self.total)
         reserve = yield from self.scale.weigh(last.first().shown(self.total, self.total, False))
         for content in contents:
-            if (yield from self._whole(content, self.left - reserve)):
+            room = self.left - reserve
+            weight = (yield from self.scale.within(content.blocks, room)) if content.blocks else None
+            if weight is not None:
+                self._let_through(content.blocks, weight, len(content.part.layout))
                 continue
             sheet = (yield from sheet_in(content.part)) if len(contents) == 1 else None
             if sheet is not None:
                 return (yield from self._cut_sheet(content, sheet))
             if content.part.layout.kind != "block":
                 return (yield from self._cut(content, is_named=content is named))
-            room, block = self.left - reserve, content.blocks[0]
+            block = content.blocks[0]
             # Includes the line that is below it when it is read.
             whole = *content.blocks, text_block(block_shown(self.unit, self.total))
             weight = (yield from self.scale.within(whole, 10**9)) or 0
@@ -157,17 +154,13 @@ class _Cutting:
             line = left_out(self.handle, str(what), weight, self.unit)
             tokens = yield from self.scale.weigh(line)
             if tokens > room:
-                return (yield from self._finish())
+                last_line = Reading(handle=self.handle, kind="block", total=self.total).first()
+                shown = last_line.shown(0, self.unit, False), *cut_short(self.handle)
+                text = yield from longest_fitting(shown, self.scale.weigh, self.left)
+                self.blocks += [text_block(text)] if text else []
+                return None
             self._let_through([text_block(line)], tokens, 1)
         return None
-
-    def _whole(self, content: Content, room: int) -> Steps[bool]:
-        """Keep the content unchanged if it fits, and return whether it did."""
-        weight = (yield from self.scale.within(content.blocks, room)) if content.blocks else None
-        if weight is None:
-            return False
-        self._let_through(content.blocks, weight, len(content.part.layout))
-        return True
 
     def _cut_sheet(self, content: Content, sheet: Sheet) -> Steps[None]:
         """Cut between whole rows; between lines if not even one row fits."""
@@ -202,10 +195,12 @@ class _Cutting:
             has_paths=layout.is_json,
             footer=footer,
         )
+        around = content.part.text[: layout.body[0]], content.part.text[layout.body[1] :]
+        header = header_of(content.part.label, write_path(layout.path), around, len(layout), self.left)
         manner = Manner(
             kind=layout.kind,
             encode=self.encode,
-            header=_header(content.part, self.left),
+            header=header,
             whole_only=bool(self.blocks),
         )
         units = _numbered(content.part, first)
@@ -231,12 +226,6 @@ class _Cutting:
         self.left -= weight
         self.unit += units
 
-    def _finish(self) -> Steps[None]:
-        """Add the last line alone."""
-        line = Reading(handle=self.handle, kind="block", total=self.total).first().shown(0, self.unit, False)
-        text = yield from longest_fitting((line, *cut_short(self.handle)), self.scale.weigh, self.left)
-        self.blocks += [text_block(text)] if text else []
-
 
 def cut(reply: Reply, contents: Sequence[Content], handle: str, scale: Scale, handling: Handling) -> Steps[Reply]:
     """Return what fits of a reply whose contents are stored under the handle."""
@@ -259,12 +248,6 @@ def _described(reply: Reply, handle: str, work: _Cutting, *, is_cut: bool) -> Re
     elif work.table:
         inner["data"] = size_data(*work.table, truncated=is_cut)
     return replace(reply, meta={**reply.meta, META: {**inner, "handle": handle}})
-
-
-def _header(part: Part, budget: int) -> str:
-    layout = part.layout
-    around = part.text[: layout.body[0]], part.text[layout.body[1] :]
-    return header_of(part.label, write_path(layout.path), around, len(layout), budget)
 
 
 def _numbered(part: Part, first: int) -> Iterator[Numbered]:
@@ -318,8 +301,8 @@ def _shortened(
         elements = short.get(key)
         if not isinstance(elements, list):
             continue
-        weights = partial(_weight_with, short, key, elements, weigh)
-        fitting = bisect_right(range(len(elements) + 1), budget, key=weights)
+        make = partial(_with_first, short, key, elements)
+        fitting = bisect_right(range(len(elements) + 1), budget, key=lambda count: weigh(dump_value(make(count))))
         short = _with_first(short, key, elements, max(0, fitting - 1))
         if fitting:
             return short, _rows(short)
@@ -334,12 +317,6 @@ def _with_first(value: dict[str, Json], key: str, elements: list[Json], count: i
     counter = _COUNTS.get(key)
     counted: dict[str, Json] = {counter: count} if counter is not None and counter in value else {}
     return {**value, **counted, key: elements[:count]}
-
-
-def _weight_with(
-    value: dict[str, Json], key: str, elements: list[Json], weigh: Callable[[str], int], count: int
-) -> int:
-    return weigh(dump_value(_with_first(value, key, elements, count)))
 
 
 def _rows(value: Mapping[str, Json]) -> int | None:

@@ -218,15 +218,11 @@ def _stands_before(whole: str, at: int, name: str) -> bool:
     """Return whether the text at this place describes the name before it."""
     start = max(0, at - _AT_MOST - len(name))
     while (start := whole.find(name, start, at)) >= 0:
-        alone = start == 0 or not _is_of_a_word(whole[start - 1])
+        alone = start == 0 or not (whole[start - 1].isalnum() or whole[start - 1] == "_")
         if alone and _WITH_ITS_NAME.fullmatch(whole, start + len(name), at):
             return True
         start += 1
     return False
-
-
-def _is_of_a_word(letter: str) -> bool:
-    return letter.isalnum() or letter == "_"
 
 
 def spaced(text: str) -> str:

@@ -101,7 +101,8 @@ def gather(schema: Schema, *, siblings_count: bool) -> Parts | None:
     removed.
     """
     places = dict(_places((), schema))
-    targets = {_pointer(reference) for reference in _references(places.values())}
+    parts = places.values()
+    targets = {_pointer(str(part["$ref"])) for part in parts if isinstance(part, dict) and "$ref" in part}
     if len(targets) > _MOST or not all(target in places for target in targets):
         return None
     names = _names(sorted(target for target in targets if target))
@@ -138,12 +139,6 @@ def _places(pointer: Pointer, schema: Json) -> Iterator[tuple[Pointer, Json]]:
     if isinstance(schema, dict):
         for place, child in children(schema):
             yield from _places(pointer + place, child)
-
-
-def _references(schemas: Iterable[Json]) -> Iterator[str]:
-    for schema in schemas:
-        if isinstance(schema, dict) and "$ref" in schema:
-            yield str(schema["$ref"])
 
 
 def _pointer(reference: str) -> Pointer | None:
@@ -348,13 +343,12 @@ def _most_worth(named: list[tuple[str, Schema]], written: _Written) -> tuple[str
             number = written.asserted(schema)
             counted[number] += 1
             first.setdefault(number, (name, schema))
-    worth = {number: _saved(written.length(number), first[number][0], uses) for number, uses in counted.items()}
+    worth: dict[int, int] = {}
+    for number, uses in counted.items():
+        size = written.length(number)
+        worth[number] = size_in_place(size, uses) - size_apart(size, first[number][0], uses)
     best = max(worth, key=worth.__getitem__, default=None)
     return first[best] if best is not None and worth[best] >= _WORTH else None
-
-
-def _saved(size: int, name: str, uses: int) -> int:
-    return size_in_place(size, uses) - size_apart(size, name, uses)
 
 
 def _named_below(name: str, schema: Json) -> Iterator[tuple[str, Schema]]:
@@ -632,13 +626,12 @@ _NOTHING_SAID: dict[str, tuple[Json, ...]] = {
 
 def _drop_assertions_of_nothing(schema: Schema, place: Place) -> Schema:
     """Remove assertions that every value passes, except empty properties of the root, which providers require."""
-    empty = [key for key, values in _NOTHING_SAID.items() if key in schema and _is_one_of(schema[key], values)]
+    empty: list[str] = []
+    for key, values in _NOTHING_SAID.items():
+        # By JSON equality: true is not 1.
+        if key in schema and any(schema[key] == one and type(schema[key]) is type(one) for one in values):
+            empty.append(key)
     return _without(schema, *(key for key in empty if not (place.is_root and key == "properties")))
-
-
-def _is_one_of(value: Json, values: tuple[Json, ...]) -> bool:
-    """Return whether the value is among the others by JSON equality: true is not 1."""
-    return any(value == other and type(value) is type(other) for other in values)
 
 
 def _drop_type_of_values(schema: Schema, place: Place) -> Schema:
