@@ -37,6 +37,7 @@ import anyio
 import httpx2
 
 from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult, table_at, tables_at, text_at
+from ullage.models import Usage
 from ullage.tool import Json, JsonObject, Progress
 from ullage.tracing import trace_fields
 
@@ -386,7 +387,7 @@ async def _response(
         with _within(timeouts.first_byte, "first_byte"):
             response = await client.send(request, stream=True)
         try:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 with _within(timeouts.idle, "idle"):
                     body = bytearray()
                     async for piece in response.aiter_bytes():
@@ -488,9 +489,10 @@ class _Listening:
     def take(self, event: httpx2.ServerSentEvent) -> None:
         if event.event not in _KEEP_ALIVES and event.data.strip() not in _EMPTY:
             self.carried = anyio.current_time()
-            came = (event.event, event.data)
-            if not self.numbers.is_replay(event.id, came):
-                self.read(self.repeats.pass_on(came, is_whole=self.reader.is_whole))
+            for data in _split_joined_events(event.data):
+                came = (event.event, data)
+                if not self.is_over and not self.numbers.is_replay(event.id, came):
+                    self.read(self.repeats.pass_on(came, is_whole=self.reader.is_whole))
 
     def read(self, events: Iterable[RawEvent]) -> None:
         for name, data in events:
@@ -517,6 +519,14 @@ class _Listening:
         if self.carried is None:
             return _silence_error(self.timeouts.first_byte, "first_byte")
         return _silence_error(min(self.timeouts.idle, self.timeouts.keep_alive), "idle")
+
+
+def _split_joined_events(data: str) -> list[str]:
+    """Return the events in an event's data: several if each line is an object, because some servers send no empty line
+    between events."""
+    lines = [line.strip() for line in data.split("\n") if line.strip()]
+    is_joined = all(line == _END or (line[0] == "{" and line[-1] == "}") for line in lines)
+    return lines if len(lines) > 1 and is_joined else [data]
 
 
 async def _listen(response: httpx2.Response, listening: _Listening) -> None:
@@ -580,9 +590,11 @@ async def _read_events(
                 raise
         touch()
         if listening.is_over:
-            with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError):
-                async for _ in events:
-                    pass
+            with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError, ProviderFailed):
+                async for late in events:
+                    # Some servers send the usage after the end marker.
+                    if listening.reader.is_whole and listening.reader.so_far() == Usage() and '"usage"' in late.data:
+                        listening.reader.feed(late.event, late.data)
             return
     listening.read(listening.repeats.take_held())
 

@@ -15,7 +15,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from ullage.messages import Message, Part, SealedAs, Text, Thinking, ToolCall, join_texts, tables_at
+from ullage.messages import (
+    Format,
+    Message,
+    Part,
+    SealedAs,
+    Text,
+    Thinking,
+    ToolCall,
+    join_texts,
+    read_usage,
+    table_at,
+    tables_at,
+)
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
@@ -28,6 +40,7 @@ __all__ = [
     "fail_in_band",
     "incomplete_error",
     "parse_event",
+    "read_openai_usage",
     "status_error",
     "truncated_error",
 ]
@@ -155,6 +168,7 @@ _OF_A_DAY = re.compile(r"per[ -]day", re.IGNORECASE)
 _SEALED = re.compile(r"encrypted content\b.*(?:could not be verified|is not supported)", re.IGNORECASE | re.DOTALL)
 """Wording of OpenAI's models that do not reason, and of Azure, without a code, if it cannot decrypt reasoning."""
 _BY_STATUS: dict[int, FailureKind] = {
+    **dict.fromkeys((301, 302, 303, 307, 308), "not_found"),
     400: "bad_request",
     401: "unauthorized",
     402: "exhausted",
@@ -328,12 +342,26 @@ def parse_event(data: str) -> JsonObject:
         try:
             value = cast("Json", json.loads(data))
         except ValueError:
+            # Python refuses integers of more than 4,300 digits. As floats they are infinite, which is no count.
             value = cast("Json", json.loads(data, parse_int=float))
     except (ValueError, RecursionError) as error:
         raise ProviderFailed("an event of the stream is not JSON", kind="malformed") from error
     if not isinstance(value, dict):
         raise ProviderFailed("an event of the stream is not an object", kind="malformed")
     return value
+
+
+def read_openai_usage(known: Usage, *places: JsonObject) -> Usage:
+    """Return the usage from the first place that reports one, under the names of either OpenAI format.
+
+    Args:
+        known: the usage reported so far, which later reports of nothing do not replace.
+        places: the objects that may have a `usage`; compatible servers put it in different ones.
+    """
+    said = next((usage for place in places if (usage := table_at(place, "usage"))), {})
+    is_chat = "prompt_tokens" in said or "completion_tokens" in said
+    usage = read_usage(said, Format.OPENAI_CHAT if is_chat else Format.OPENAI_RESPONSES)
+    return usage if usage.input or usage.output or known == Usage() else known
 
 
 def before(outgoing: Outgoing) -> tuple[str, tuple[Message, ...]]:
