@@ -358,7 +358,7 @@ def read_openai_usage(known: Usage, *places: JsonObject) -> Usage:
         known: the usage reported so far, which later reports of nothing do not replace.
         places: the objects that may have a `usage`; compatible servers put it in different ones.
     """
-    said = next((usage for place in places if (usage := table_at(place, "usage"))), {})
+    said = next((usage for place in places if (usage := table_at(place, "usage"))), dict[str, Json]())
     is_chat = "prompt_tokens" in said or "completion_tokens" in said
     usage = read_usage(said, Format.OPENAI_CHAT if is_chat else Format.OPENAI_RESPONSES)
     return usage if usage.input or usage.output or known == Usage() else known
