@@ -118,9 +118,9 @@ cero - - tres cuatro cinco seis siete ocho nueve diez
 _DIGITS = {
     word: str(number) for line in _DIGITS_TEXT.splitlines() for number, word in enumerate(line.split()) if word != "-"
 }
-_UNIT_WORDS = "one two three four five six seven eight nine".split()  # noqa: SIM905
-_TEEN_WORDS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()  # noqa: SIM905
-_TEN_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
+_UNIT_WORDS: Sequence[str] = "one two three four five six seven eight nine".split()  # noqa: SIM905
+_TEEN_WORDS: Sequence[str] = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()  # noqa: SIM905
+_TEN_WORDS: Sequence[str] = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
 _TENS = re.compile(rf"\b({'|'.join(_TEN_WORDS)})(?:[-\s]({'|'.join(_UNIT_WORDS)}))?\b", re.IGNORECASE)
 _TEENS = re.compile(rf"\b({'|'.join(_TEEN_WORDS[3:])})\b", re.IGNORECASE)
 _AMOUNT = rf"an?|{'|'.join((*_UNIT_WORDS, *_TEEN_WORDS))}|\d+(?:[.,]\d+)*"

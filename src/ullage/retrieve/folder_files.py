@@ -280,7 +280,20 @@ _SECRETS = (
     ),
     *("kubeconfig", "*.kubeconfig", ".dockercfg", ".boto", ".s3cfg", ".databrickscfg", ".terraformrc", "terraform.rc"),
     *("application_default_credentials.json", "credentials.toml", "credentials.xml", "credentials.db", "rclone.conf"),
-    *("auth.json", ".oci/", ".config/gcloud/", ".netlify/", ".fly/"),
+    *("auth.json", ".oci/", ".config/gcloud/", ".netlify/", ".fly/", ".dockerconfigjson", ".claude.json"),
+    *("*credentials.json", "*credentials*.csv", "*credentials.y*ml", "*_credentials", "credentials.*.enc"),
+    *("credentials.txt", "credentials.ini", "*adminsdk*.json", "*service*account*.json", "gcp-key*.json", "token.json"),
+    *("secret.txt", "secret.json", "secret.toml", "secret.y*ml", "secrets.txt", "secrets.ini", "secrets.properties"),
+    *("secrets.xml", "*.secrets.json", "local.settings.json", "*.tfvars.json", "settings-security.xml"),
+    *("password.txt", "passwords.*", "*vault_pass*", "pgpass.conf", ".authinfo", ".*_history", "wallet.dat"),
+    *("private_key*", "private-key*", "api_key*.txt", "apikey*.txt", "api-key*.txt", ".*_api_key", ".*_token"),
+    *("ssh_host_*_key", "*_ecdsa", "*_dsa", "*.jceks", "kubeconfig.y*ml"),
+    *(
+        f"*.{kind}.{copy}"
+        for kind in ("pem", "key", "p12", "json.enc")
+        for copy in ("bak", "old", "orig", "txt", "save")
+    ),
+    *(f"{name}.{copy}" for name in ("credentials*", "secrets*") for copy in ("bak", "old", "orig")),
 )
 _MACHINERY = (".git", ".hg/", ".svn/", "node_modules/", ".venv/", ".tox/", "__pycache__/")
 """Files that programs write for programs; a worktree's `.git` is a file."""
@@ -618,6 +631,13 @@ _FILE_ROOTS_SECRETS = re.compile(
     rb"|\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{32,}"
     rb"|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{50,}|\bglpat-[A-Za-z0-9_-]{20,}"
     rb"|\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
+    rb"|\bgsk_[A-Za-z0-9]{40,}|\bxai-[A-Za-z0-9]{60,}|\bpplx-[A-Za-z0-9]{40,}|\br8_[A-Za-z0-9]{36,}"
+    rb"|\bdop_v1_[a-f0-9]{64}|\bpypi-AgE[A-Za-z0-9_-]{50,}|\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|\bdckr_pat_[A-Za-z0-9_-]{20,}"
+    rb"|\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}|\bATATT3[A-Za-z0-9_=-]{100,}|\blin_api_[A-Za-z0-9]{40}"
+    rb"|\bya29\.[A-Za-z0-9_-]{40,}|\bGOCSPX-[A-Za-z0-9_-]{28}|\bAGE-SECRET-KEY-1[0-9A-Z]{50,}"
+    rb"|https://hooks\.slack\.com/services/T\w+/B\w+/\w{20,}|https://discord(?:app)?\.com/api/webhooks/\d+/[\w-]{60,}"
+    rb"|aws_secret_access_key[\"']?\s*[=:]\s*[\"']?[A-Za-z0-9/+]{40}|\bAccountKey=[A-Za-z0-9/+]{80,}"
+    rb"|PuTTY-User-Key-File-\d|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY"
     rb"|\bxox[abeprs]-[A-Za-z0-9-]{20,}|\bAIza[0-9A-Za-z_-]{35}\b|\bhf_[A-Za-z0-9]{30,}|\bnpm_[A-Za-z0-9]{36}\b"
 )
 """Private keys, and keys of services that have a recognisable form."""
@@ -694,7 +714,12 @@ class FileRoots:
 
     def _read(self, path: str, most: int) -> tuple[Path, str, bytes]:
         """Return a file's location, its path from its root, and its content."""
-        root, parts = self._place(path)
+        try:
+            root, parts = self._place(path)
+        except OSError as error:
+            raise UnreadableFile(
+                f"`{path[:200]}` cannot be read: {error.strerror}", suggestion="check the path"
+            ) from error
         asked = Path(path).parts
         for names in (parts, tuple(part for part in asked if part not in ("/", "..", "."))):
             if names and _covers(_EXCLUDED, names):
