@@ -363,6 +363,10 @@ class _Spent:
     is_settled: bool = False
 
 
+_KEPT = timedelta(days=7)
+"""The age at which spends of a month that has ended are dropped."""
+
+
 @dataclass(slots=True, kw_only=True)
 class LocalPurse:
     """A purse that keeps its sums in this process."""
@@ -375,9 +379,10 @@ class LocalPurse:
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         spent = _Spent(time=self.now(), principal=caller.principal, session=caller.session, task=task, spend=estimate)
-        # Sums of a principal's sessions and tasks are kept as long as those of a month.
-        start = since("month", self.now())
-        self._spent = {key: one for key, one in self._spent.items() if start is None or one.time >= start}
+        # Sessions and tasks may go on when a month begins, and calls that were made before may still be settled.
+        now = self.now()
+        oldest = min(since("month", now) or now, now - _KEPT)
+        self._spent = {key: one for key, one in self._spent.items() if one.time >= oldest or not one.is_settled}
         check(self.ceilings(), {**self._sums(spent, self._spent.values()), "call": already}, estimate)
         ticket = Ticket(secrets.token_hex(16))
         self._spent[ticket.id] = spent
