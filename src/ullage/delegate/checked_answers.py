@@ -14,6 +14,7 @@ few providers enforce the schema. Regular expressions in a schema are not run, b
 process.
 """
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import count
 from typing import Any, Generic, TypeVar, cast
+from urllib.parse import unquote
 
 from ullage.errors import InvalidArguments, SourceFailed
 from ullage.messages import Message, Text
@@ -208,7 +210,8 @@ def _correction_message(fault: str) -> Message:
 
 _LARGEST = 20_000
 """Maximum characters of a schema."""
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\n(.*)\n```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"^```[a-zA-Z]*\n(.*?)\n```\s*$", re.DOTALL | re.MULTILINE)
+_BEGINS = re.compile(r"[{\[]")
 _UNCHECKED = ("pattern", "format")
 """Keywords that are sent to the model but not checked."""
 
@@ -233,6 +236,63 @@ def check_schema(schema: JsonObject) -> None:
         raise InvalidArguments(
             f"`schema` is not a JSON Schema: {error.message[:200]}", suggestion="give a JSON Schema of draft 2020-12"
         ) from error
+    _check_references(dict(schema))
+
+
+def _check_references(schema: dict[str, Json]) -> None:
+    """Raise `InvalidArguments` if a reference leads nowhere, or back to itself without a step into the value.
+
+    Either would be noticed only when an answer, which has been paid for, is checked.
+    """
+    done, around = set[int](), set[int]()
+    waiting = [(table, False) for table in tables_of(schema)]
+    while waiting:
+        table, is_left = waiting.pop()
+        if is_left:
+            around.discard(id(table))
+            done.add(id(table))
+            continue
+        if id(table) in around:
+            raise InvalidArguments(
+                "`schema` has a reference that leads back to itself", suggestion="let it refer to a part of the value"
+            )
+        if id(table) in done:
+            continue
+        around.add(id(table))
+        # The schemas that apply to the same value.
+        others: list[Json] = [table.get(key) for key in ("not", "if", "then", "else")]
+        for key in ("allOf", "anyOf", "oneOf"):
+            listed = table.get(key)
+            others += listed if isinstance(listed, list) else []
+        reference = table.get("$ref")
+        if isinstance(reference, str):
+            others.append(_resolve(reference, schema))
+        waiting.append((table, True))
+        waiting += [(other, False) for other in others if isinstance(other, dict)]
+
+
+def _resolve(reference: str, schema: dict[str, Json]) -> Json:
+    """Return the part of a schema that a local reference names: by its path, or by its anchor."""
+    place = unquote(reference.removeprefix("#"))
+    if place and not place.startswith("/"):
+        named = next((one for one in tables_of(schema) if one.get("$anchor") == place), None)
+        if named is not None:
+            return named
+    found: Json = schema
+    for step in place.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            place = ""
+            break
+    if isinstance(found, dict | bool) and (place.startswith("/") or reference == "#"):
+        return found
+    raise InvalidArguments(
+        f"`schema` has no `{reference[:200]}`, to which it refers", suggestion="put it under `$defs`"
+    )
 
 
 def describe_schema(schema: JsonObject) -> str:
@@ -241,14 +301,26 @@ def describe_schema(schema: JsonObject) -> str:
     return f"Answer with JSON alone, without a fence or a word around it, that fits this JSON Schema: {written}"
 
 
+def _read_json(text: str) -> Iterator[Json]:
+    """Yield the value of a JSON text; nothing if it is none. JSON has neither `NaN` nor `Infinity`."""
+
+    def refuse(name: str) -> Json:
+        raise ValueError(name)
+
+    with contextlib.suppress(ValueError, RecursionError):
+        yield cast("Json", json.loads(text, parse_constant=refuse))
+
+
 def read_fitting(text: str, schema: JsonObject) -> str:
     """Return the JSON of an answer; raise `UnfitAnswer` if there is none or it does not match the schema."""
-    fenced = _FENCE.match(text)
-    body = (fenced[1] if fenced else text).strip()
-    try:
-        value = cast("Json", json.loads(body))
-    except (ValueError, RecursionError) as error:
-        raise UnfitAnswer("it is not JSON") from error
+    # Open models write their reasoning into the text, and many put words around the JSON.
+    said = text.removeprefix("\ufeff").rpartition("</think>")[2].strip()
+    fenced = _FENCE.findall(said)
+    begins, ends = _BEGINS.search(said), max(said.rfind("}"), said.rfind("]"))
+    tried = (said, *(fenced if len(fenced) == 1 else ()), said[begins.start() : ends + 1] if begins else "")
+    body, value = next(((one, read) for one in tried for read in _read_json(one)), ("", None))
+    if not body:
+        raise UnfitAnswer("it is not JSON")
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend  # pyright: ignore[reportUnknownVariableType]
 

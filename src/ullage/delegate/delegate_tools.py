@@ -560,9 +560,12 @@ class DelegateSource(ToolSource):
         kept = Conversation(model=outcome.candidate.entry.id, messages=(*messages, said))
         handle = await self.answers.keep(kept, call.caller)
         if handle is not None:
+            session = (call.caller.principal, call.caller.session)
+            self._latest.pop(session, None)
             if len(self._latest) >= _SESSIONS:
-                self._latest.clear()
-            self._latest[call.caller.principal, call.caller.session] = handle
+                # Of the session that has been quiet for longest.
+                del self._latest[next(iter(self._latest))]
+            self._latest[session] = handle
         return handle
 
     def _system(self, task: str, **filled: str) -> tuple[Message, ...]:
