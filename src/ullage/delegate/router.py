@@ -100,7 +100,15 @@ _LOOKED_AT = 2_000
 _SHORT = 17
 """Minimum characters to detect the language of an ASCII text; four letters are enough in other scripts."""
 _LEAST = 0.4
-"""Minimum probability of a detected language."""
+"""Minimum probability of a detected language, with `_WEIGHTS`."""
+_LEAST_ALONE = 0.25
+"""Minimum probability without them."""
+_RARE = 0.1
+_WEIGHTS = {"af": 0.5} | dict.fromkeys(
+    ("an", "br", "co", "eo", "fy", "ia", "ie", "io", "lb", "li", "oc", "sc", "vo", "wa"), _RARE
+)
+"""How much less often prompts are in a language than its likeness to others makes the detector believe. Languages with
+a code of three letters count as rare too."""
 _LEAD = 2.0
 """Minimum ratio to the second-best probability, since some languages differ little."""
 _COMMANDS = {
@@ -119,8 +127,13 @@ def detect_language(text: str) -> str | None:
     letters = _NO_LETTER.sub("", sample)
     if len(letters) < 4 or (letters.isascii() and len(sample) < _SHORT):
         return None
-    (best, likely), (next_best, next_likely), *_ = _identifier().rank(sample)
-    if likely >= _LEAST and likely >= _LEAD * next_likely:
+    ranked = [
+        (likely * _WEIGHTS.get(code, 1 if len(code) == 2 else _RARE), code, likely)
+        for code, likely in _identifier().rank(sample)
+    ]
+    (weight, best, likely), (next_weight, next_best, _), *_ = sorted(ranked, reverse=True)
+    is_clear = weight >= _LEAST * sum(one for one, _, _ in ranked) and weight >= _LEAD * next_weight
+    if is_clear and likely >= _LEAST_ALONE:
         return best if len(best) == 2 else None
     commanded = _COMMANDS.get(sample.partition(" ")[0].lower())
     return commanded if commanded in (best, next_best) else None
