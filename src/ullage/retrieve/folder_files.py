@@ -87,6 +87,10 @@ _CLASSES = {
 """The classes that a set may name, such as `[[:digit:]]`, as members of a regular expression's set."""
 
 
+_NOTHING = re.compile("(?!)")
+"""Stands after the last segment, where no part of a path matches."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pattern:
     segments: tuple[re.Pattern[str] | None, ...]
@@ -102,16 +106,15 @@ class _Pattern:
             return last.match(parts[-1]) is not None
         reached = self._beyond({0})
         for part in parts:
-            reached = self._beyond({after for at in reached for after in self._step(at, part)})
+            following = set[int]()
+            for at in reached:
+                segment = self.segments[at] if at < len(self.segments) else _NOTHING
+                if segment is None:
+                    following.add(at)
+                elif segment.match(part):
+                    following.add(at + 1)
+            reached = self._beyond(following)
         return len(self.segments) in reached
-
-    def _step(self, at: int, part: str) -> tuple[int, ...]:
-        if at == len(self.segments):
-            return ()
-        segment = self.segments[at]
-        if segment is None:
-            return (at,)
-        return (at + 1,) if segment.match(part) else ()
 
     def _beyond(self, reached: set[int]) -> set[int]:
         """Add the segments after one that can match nothing."""
@@ -156,8 +159,17 @@ def _read(line: str, flags: re.RegexFlag) -> _Pattern | None:
         return None
     negated = text.startswith("!")
     text = text[negated:]
-    segments = _split(text)
-    if segments is None or not any(segments):
+    tokens = [found[0] for found in _TOKEN.finditer(text)]
+    if "[" in tokens or tokens[-1:] == ["\\"]:
+        # Git lets such a pattern match nothing.
+        return None
+    segments: list[list[str]] = [[]]
+    for token in tokens:
+        if token == "/":
+            segments.append([])
+        else:
+            segments[-1].append(token[:2] if token.startswith("*") else token)
+    if not any(segments):
         return None
     is_name = "/" not in text.rstrip("/")
     segments = [segment for segment in segments if segment]
@@ -170,20 +182,6 @@ def _read(line: str, flags: re.RegexFlag) -> _Pattern | None:
     except KeyError:
         return None
     return _Pattern(segments=compiled, negated=negated, folders_only=text.endswith("/"))
-
-
-def _split(text: str) -> list[list[str]] | None:
-    """Return the tokens of each part of a pattern; None for one that Git lets match nothing."""
-    tokens = [found[0] for found in _TOKEN.finditer(text)]
-    if "[" in tokens or tokens[-1:] == ["\\"]:
-        return None
-    segments: list[list[str]] = [[]]
-    for token in tokens:
-        if token == "/":
-            segments.append([])
-        else:
-            segments[-1].append(token[:2] if token.startswith("*") else token)
-    return segments
 
 
 def _compile_segment(tokens: list[str], flags: re.RegexFlag) -> re.Pattern[str] | None:
@@ -409,33 +407,26 @@ def stamp_of(status: os.stat_result) -> Stamp:
 def read_lines(folder: Path, parts: Parts, most: int) -> list[str] | Unread:
     """Return the lines of a file below a folder that has at most `most` bytes; never raises."""
     try:
-        content = _content(folder, parts, most)
+        descriptor = open_below(folder, parts)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return Unread.UNREADABLE
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                head = file.read(HEAD)
+                if is_binary(head):
+                    return Unread.BINARY
+                content = head + file.read(max(0, most + 1 - len(head)))
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError):
         return Unread.UNREADABLE
-    if isinstance(content, Unread):
-        return content
     return Unread.LARGE if len(content) > most else lines_of(content)
-
-
-def _content(folder: Path, parts: Parts, most: int) -> bytes | Unread:
-    """Read a file, at most one byte more than allowed."""
-    descriptor = open_below(folder, parts)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return Unread.UNREADABLE
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            head = file.read(HEAD)
-            return Unread.BINARY if is_binary(head) else head + file.read(max(0, most + 1 - len(head)))
-    finally:
-        os.close(descriptor)
 
 
 def open_below(folder: Path, parts: Parts) -> int:
     """Open a file below a folder without following a link, and return its descriptor; raises `OSError`."""
-    return _open_below(folder, parts) if _DESCENDS else opened_plainly(folder, parts)
-
-
-def _open_below(folder: Path, parts: Parts) -> int:
+    if not _DESCENDS:
+        return opened_plainly(folder, parts)
     at = os.open(folder, _FOLDER)
     try:
         for part in parts[:-1]:
@@ -488,7 +479,14 @@ def roots_of(settings: RetrieveSettings) -> tuple[Root, ...]:
     that leads out of it is left out."""
     folders = [Path(os.path.realpath(path)) for path in settings.folders if not _leaves(path, settings.within)]
     files = [Path(os.path.realpath(path)) for path in settings.files if not _leaves(path, settings.within)]
-    labels = _labels([*folders, *(path.parent for path in files)], settings.name)
+    # The folders' names, with a number where two are the same; none where there is only one folder.
+    labels: dict[Path, str] = {}
+    for folder in dict.fromkeys([*folders, *(path.parent for path in files)]):
+        name = folder.name or settings.name
+        same = sum((other.name or settings.name) == name for other in labels)
+        labels[folder] = f"{name}-{same + 1}" if same else name
+    if len(labels) == 1:
+        labels = dict.fromkeys(labels, "")
     named = [Root(folder, labels[folder]) for folder in dict.fromkeys(folders)]
     return *named, *(Root(path.parent, labels[path.parent], path.name) for path in dict.fromkeys(files))
 
@@ -498,16 +496,6 @@ def _leaves(path: Path, project: Path | None) -> bool:
     if project is None or not Path(os.path.abspath(path)).is_relative_to(project):  # noqa: PTH100 - keeps links
         return False
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
-
-
-def _labels(folders: list[Path], instead: str) -> dict[Path, str]:
-    """Return the folders' names, with a number where two are the same; empty where there is only one."""
-    labels: dict[Path, str] = {}
-    for folder in dict.fromkeys(folders):
-        name = folder.name or instead
-        same = sum((other.name or instead) == name for other in labels)
-        labels[folder] = f"{name}-{same + 1}" if same else name
-    return labels if len(labels) > 1 else dict.fromkeys(labels, "")
 
 
 @dataclass(slots=True)
@@ -536,22 +524,24 @@ class Walk:
         for root in self.roots:
             if root.only is None:
                 yield from self._walk_root(root)
-            else:
-                yield self._stat_file(root, root.only)
-
-    def _stat_file(self, root: Root, name: str) -> File | None:
-        try:
-            return File(_path(root, (name,)), root, (name,), stamp_of(os.lstat(root.folder / name)))
-        except OSError:
-            self.missing.append(name)
-            return None
+                continue
+            name, found = root.only, None
+            try:
+                found = File(_path(root, (name,)), root, (name,), stamp_of(os.lstat(root.folder / name)))
+            except OSError:
+                self.missing.append(name)
+            yield found
 
     def _walk_root(self, root: Root) -> Iterator[File | None]:
         waiting: list[tuple[Parts, _Ignoring]] = [((), ())]
         while waiting:
             parts, around = waiting.pop()
             entries = self._entries(root, parts)
-            ignoring = self._ignoring(root, parts, entries, around)
+            ignoring = around
+            if self.settings.gitignore and any(entry.name == _GITIGNORE for entry in entries):
+                lines = read_lines(root.folder, (*parts, _GITIGNORE), _LARGEST_GITIGNORE)
+                if not isinstance(lines, Unread):
+                    ignoring = ((len(parts), Patterns(lines)), *around)
             yield None
             inner: list[tuple[Parts, _Ignoring]] = []
             for entry in entries:
@@ -572,13 +562,9 @@ class Walk:
                 self.missing.append(root.label or root.folder.name)
             return []
         self.looked_at += len(entries)
-        return sorted((entry for entry in entries if _is_sayable(entry.name)), key=lambda entry: entry.name)
-
-    def _ignoring(self, root: Root, parts: Parts, entries: list[os.DirEntry[str]], around: _Ignoring) -> _Ignoring:
-        if not self.settings.gitignore or all(entry.name != _GITIGNORE for entry in entries):
-            return around
-        lines = read_lines(root.folder, (*parts, _GITIGNORE), _LARGEST_GITIGNORE)
-        return around if isinstance(lines, Unread) else ((len(parts), Patterns(lines)), *around)
+        # A name can be cited if it is valid text without hidden characters.
+        named = [one for one in entries if clean(one.name).text == one.name and not {"\n", "\t"} & set(one.name)]
+        return sorted(named, key=lambda entry: entry.name)
 
     def _classify_entry(self, root: Root, parts: Parts, entry: os.DirEntry[str], ignoring: _Ignoring) -> File | bool:
         """Return the file if it is to be searched, else whether the entry is a folder to be entered."""
@@ -605,11 +591,6 @@ def _is_ignored(parts: Parts, ignoring: _Ignoring, *, is_folder: bool) -> bool:
     return False
 
 
-def _is_sayable(name: str) -> bool:
-    """Return whether a name can be cited: it is valid text without hidden characters."""
-    return clean(name).text == name and "\n" not in name and "\t" not in name
-
-
 def _path(root: Root, parts: Parts) -> str:
     return "/".join((root.label, *parts) if root.label else parts)
 
@@ -624,8 +605,8 @@ _IMAGES: dict[str, re.Pattern[bytes]] = {
     "image/gif": re.compile(rb"GIF8[79]a"),
     "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
 }
-_DATA_URI = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=\s]+)")
-_FILE_ROOTS_SECRETS = re.compile(
+_DATA_URI = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=\s]+)", re.IGNORECASE)
+_KEYS_IN_TEXT = re.compile(
     rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
     rb"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     rb"|\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{32,}"
@@ -694,23 +675,23 @@ class FileRoots:
         """Return images, each named by a path or a `data:` URI. A file whose first bytes are not an image's is
         refused."""
         _check_number(names, "images")
-        return tuple(self._image(name) for name in names)
-
-    def _image(self, name: str) -> Image:
-        given = _DATA_URI.fullmatch(name)
-        if given is not None:
-            try:
-                content = base64.b64decode(given[2])
-            except ValueError as error:
-                raise InvalidArguments("an image is not base64", suggestion="give a path instead") from error
-            name = "the image"
-        else:
-            _, _, content = self._read(name, self.max_image_bytes)
-        kind = next((kind for kind, begins in _IMAGES.items() if begins.match(content)), None)
-        if kind is None or len(content) > self.max_image_bytes:
-            why = "is no image" if kind is None else f"has more than {self.max_image_bytes:,} bytes"
-            raise UnreadableFile(f"`{name[:200]}` {why}", suggestion=f"give one of {', '.join(_IMAGES)}")
-        return Image(kind, base64.b64encode(content).decode("ascii"))
+        images = list[Image]()
+        for name in names:
+            given = _DATA_URI.fullmatch(name)
+            if given is None:
+                shown, (_, _, content) = name, self._read(name, self.max_image_bytes)
+            else:
+                shown = "the image"
+                try:
+                    content = base64.b64decode(given[2])
+                except ValueError as error:
+                    raise InvalidArguments("an image is not base64", suggestion="give a path instead") from error
+            kind = next((kind for kind, begins in _IMAGES.items() if begins.match(content)), None)
+            if kind is None or len(content) > self.max_image_bytes:
+                why = "is no image" if kind is None else f"has more than {self.max_image_bytes:,} bytes"
+                raise UnreadableFile(f"`{shown[:200]}` {why}", suggestion=f"give one of {', '.join(_IMAGES)}")
+            images.append(Image(kind, base64.b64encode(content).decode("ascii")))
+        return tuple(images)
 
     def _read(self, path: str, most: int) -> tuple[Path, str, bytes]:
         """Return a file's location, its path from its root, and its content."""
@@ -722,18 +703,20 @@ class FileRoots:
             ) from error
         asked = Path(path).parts
         for names in (parts, tuple(part for part in asked if part not in ("/", "..", "."))):
-            if names and _covers(_EXCLUDED, names):
+            # A later pattern may include a file again, but not what is in an excluded folder.
+            folders = (_EXCLUDED.says(names[:depth], is_folder=True) for depth in range(1, len(names)))
+            if names and (any(folders) or _EXCLUDED.says(names, is_folder=False)):
                 raise Denied(
                     f"`{path[:200]}` is called as secrets and machinery are, and is not read",
                     suggestion="give the part that matters in the prompt, if it may be sent",
                 )
         _check_ignored(path, root, parts)
-        content = _file_roots_content(path, root, parts, most)
+        content = _read_in_root(path, root, parts, most)
         self._check_secrets(path, content)
         return root.joinpath(*parts), "/".join(parts), content
 
     def _check_secrets(self, path: str, content: bytes) -> None:
-        if _FILE_ROOTS_SECRETS.search(content) or any(
+        if _KEYS_IN_TEXT.search(content) or any(
             secret.encode() in content for secret in self.secrets if len(secret) > 5
         ):
             raise Denied(
@@ -767,12 +750,6 @@ def _check_number(names: tuple[str, ...], argument: str) -> None:
         raise InvalidArguments(f"`{argument}` has more than {_MOST_FILES}", suggestion="ask in several calls")
 
 
-def _covers(patterns: Patterns, parts: Parts) -> bool:
-    """Return whether a file, or a folder around it, is named; a later pattern may take a name back."""
-    folders = (patterns.says(parts[:depth], is_folder=True) for depth in range(1, len(parts)))
-    return any(folders) or bool(patterns.says(parts, is_folder=False))
-
-
 def _check_ignored(path: str, root: Path, parts: Parts) -> None:
     """Raise if the file is ignored by an ignore file in its own folder or any above, up to its repository's or the
     root's.
@@ -794,14 +771,14 @@ def _check_ignored(path: str, root: Path, parts: Parts) -> None:
                     f"`{path[:200]}` is not read, because a {name} around it cannot be read",
                     suggestion=f"make the {name} a plain text file of less than {_LARGEST_IGNORE_FILE:,} bytes",
                 )
-        if _file_roots_is_ignored(rules):
+        if _is_ignored_by_rules(rules):
             raise Denied(
                 f"`{path[:200]}` is named in a {name}, and is not read",
                 suggestion="give the part that matters in the prompt, if it may be sent",
             )
 
 
-def _file_roots_is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
+def _is_ignored_by_rules(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
     """Return whether a file, or a folder around it, is ignored; `rules` are the innermost first, each with the path
     from its folder to the file."""
     depth = max((len(below) for _, below in rules), default=0)
@@ -830,7 +807,7 @@ def _around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
         yield folder.parent, above
 
 
-def _file_roots_content(path: str, root: Path, parts: Parts, most: int) -> bytes:
+def _read_in_root(path: str, root: Path, parts: Parts, most: int) -> bytes:
     try:
         descriptor = open_below(root, parts)
     except (OSError, ValueError) as error:
