@@ -198,24 +198,21 @@ def _compile_segment(tokens: list[str], flags: re.RegexFlag) -> re.Pattern[str] 
     for token in tokens:
         if token.startswith("*"):
             pieces.append("")
+        elif token == "?":
+            pieces[-1] += "."
+        elif token.startswith("["):
+            found = _TOKEN.fullmatch(token)
+            members = _translate_members(_MEMBER.findall(found["set"] if found else ""))
+            if found and found["not"]:
+                pieces[-1] += f"[^{members}]" if members else "."
+            else:
+                pieces[-1] += f"[{members}]" if members else "(?!)"
         else:
-            pieces[-1] += _translate_token(token)
+            pieces[-1] += re.escape(token.removeprefix("\\") or token)
     first, *others = pieces
     middle = "".join(f"(?>.*?{piece})" for piece in others[:-1] if piece)
     last = f".*{others[-1]}" if others else ""
     return re.compile(rf"(?s:{first}{middle}{last})\Z", flags)
-
-
-def _translate_token(token: str) -> str:
-    if token == "?":
-        return "."
-    if not token.startswith("["):
-        return re.escape(token.removeprefix("\\") or token)
-    found = _TOKEN.fullmatch(token)
-    members = _translate_members(_MEMBER.findall(found["set"] if found else ""))
-    if found and found["not"]:
-        return f"[^{members}]" if members else "."
-    return f"[{members}]" if members else "(?!)"
 
 
 def _translate_members(members: list[str]) -> str:
@@ -536,7 +533,18 @@ class Walk:
         waiting: list[tuple[Parts, _Ignoring]] = [((), ())]
         while waiting:
             parts, around = waiting.pop()
-            entries = self._entries(root, parts)
+            room = max(0, self.settings.bounds.entries - self.looked_at)
+            try:
+                with os.scandir(root.folder.joinpath(*parts)) as scan:
+                    entries = list(islice(scan, room))
+            except OSError:
+                if not parts:
+                    self.missing.append(root.label or root.folder.name)
+                entries = list[os.DirEntry[str]]()
+            self.looked_at += len(entries)
+            # A name can be cited if it is valid text without hidden characters.
+            entries = [one for one in entries if clean(one.name).text == one.name and not {"\n", "\t"} & set(one.name)]
+            entries.sort(key=lambda entry: entry.name)
             ignoring = around
             if self.settings.gitignore and any(entry.name == _GITIGNORE for entry in entries):
                 lines = read_lines(root.folder, (*parts, _GITIGNORE), _LARGEST_GITIGNORE)
@@ -552,27 +560,16 @@ class Walk:
                     inner.append(((*parts, entry.name), ignoring))
             waiting += reversed(inner)
 
-    def _entries(self, root: Root, parts: Parts) -> list[os.DirEntry[str]]:
-        room = max(0, self.settings.bounds.entries - self.looked_at)
-        try:
-            with os.scandir(root.folder.joinpath(*parts)) as scan:
-                entries = list(islice(scan, room))
-        except OSError:
-            if not parts:
-                self.missing.append(root.label or root.folder.name)
-            return []
-        self.looked_at += len(entries)
-        # A name can be cited if it is valid text without hidden characters.
-        named = [one for one in entries if clean(one.name).text == one.name and not {"\n", "\t"} & set(one.name)]
-        return sorted(named, key=lambda entry: entry.name)
-
     def _classify_entry(self, root: Root, parts: Parts, entry: os.DirEntry[str], ignoring: _Ignoring) -> File | bool:
         """Return the file if it is to be searched, else whether the entry is a folder to be entered."""
         try:
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not entry.is_file(follow_symlinks=False):
                 return False
-            if self._excluded.says(parts, is_folder=is_folder) or _is_ignored(parts, ignoring, is_folder=is_folder):
+            if self._excluded.says(parts, is_folder=is_folder):
+                return False
+            said = (patterns.says(parts[depth:], is_folder=is_folder) for depth, patterns in ignoring)
+            if next((one for one in said if one is not None), False):
                 return False
             if is_folder:
                 return True
@@ -581,14 +578,6 @@ class Walk:
             return False
         wanted = status.st_size and (not self._included or self._included.covers(parts))
         return File(_path(root, parts), root, parts, stamp_of(status)) if wanted else False
-
-
-def _is_ignored(parts: Parts, ignoring: _Ignoring, *, is_folder: bool) -> bool:
-    for depth, patterns in ignoring:
-        said = patterns.says(parts[depth:], is_folder=is_folder)
-        if said is not None:
-            return said
-    return False
 
 
 def _path(root: Root, parts: Parts) -> str:
@@ -711,7 +700,25 @@ class FileRoots:
                     suggestion="give the part that matters in the prompt, if it may be sent",
                 )
         _check_ignored(path, root, parts)
-        content = _read_in_root(path, root, parts, most)
+        try:
+            descriptor = open_below(root, parts)
+        except (OSError, ValueError) as error:
+            raise UnreadableFile(
+                f"`{path[:200]}` cannot be read", suggestion="check the path, which begins at one of the roots"
+            ) from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UnreadableFile(
+                    f"`{path[:200]}` is not a regular file", suggestion="name the files in it one by one"
+                )
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                content = file.read(most + 1)
+        finally:
+            os.close(descriptor)
+        if len(content) > most:
+            raise UnreadableFile(
+                f"`{path[:200]}` has more than {most:,} bytes", suggestion="give the part that matters in the prompt"
+            )
         self._check_secrets(path, content)
         return root.joinpath(*parts), "/".join(parts), content
 
@@ -771,14 +778,14 @@ def _check_ignored(path: str, root: Path, parts: Parts) -> None:
                     f"`{path[:200]}` is not read, because a {name} around it cannot be read",
                     suggestion=f"make the {name} a plain text file of less than {_LARGEST_IGNORE_FILE:,} bytes",
                 )
-        if _is_ignored_by_rules(rules):
+        if _is_ignored(rules):
             raise Denied(
                 f"`{path[:200]}` is named in a {name}, and is not read",
                 suggestion="give the part that matters in the prompt, if it may be sent",
             )
 
 
-def _is_ignored_by_rules(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
+def _is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
     """Return whether a file, or a folder around it, is ignored; `rules` are the innermost first, each with the path
     from its folder to the file."""
     depth = max((len(below) for _, below in rules), default=0)
@@ -805,24 +812,3 @@ def _around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
             return
         above = (folder.name, *above)
         yield folder.parent, above
-
-
-def _read_in_root(path: str, root: Path, parts: Parts, most: int) -> bytes:
-    try:
-        descriptor = open_below(root, parts)
-    except (OSError, ValueError) as error:
-        raise UnreadableFile(
-            f"`{path[:200]}` cannot be read", suggestion="check the path, which begins at one of the roots"
-        ) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnreadableFile(f"`{path[:200]}` is not a regular file", suggestion="name the files in it one by one")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(most + 1)
-    finally:
-        os.close(descriptor)
-    if len(content) > most:
-        raise UnreadableFile(
-            f"`{path[:200]}` has more than {most:,} bytes", suggestion="give the part that matters in the prompt"
-        )
-    return content

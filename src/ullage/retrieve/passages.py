@@ -261,7 +261,18 @@ def cut(lines: Sequence[str], suffix: str) -> list[Span]:
     ends = list(accumulate((len(line) + 1 for line in lines), initial=0))
     start = end = 0
     while end < len(lines):
-        start, end = end, _passage_end(end, ends, marks.strengths)
+        # The passage ends at the strongest line within bounds, and at the last among equals.
+        start, end, strength = end, end + 1, -1
+        for next_end in range(start + 1, len(ends)):
+            size = ends[next_end] - ends[start]
+            if size > _CUTTING_MOST:
+                break
+            if next_end == len(lines):
+                found_strength = _AT_THE_END
+            else:
+                found_strength = marks.strengths[next_end] if size >= _LEAST else -1
+            if found_strength >= strength:
+                end, strength = next_end, found_strength
         inside = [title for at in range(start, end) if (title := marks.titles.get(at))]
         if start in marks.titles:
             around = _push_title(around, inside[0])
@@ -274,16 +285,3 @@ def cut(lines: Sequence[str], suffix: str) -> list[Span]:
 
 def _push_title(around: list[Title], inner: Title) -> list[Title]:
     return [*(title for title in around if title.depth < inner.depth), inner]
-
-
-def _passage_end(start: int, ends: list[int], strengths: list[int]) -> int:
-    """Return the line at which the next passage begins: the strongest within bounds, and the last among equals."""
-    best, strength = start + 1, -1
-    for end in range(start + 1, len(ends)):
-        size = ends[end] - ends[start]
-        if size > _CUTTING_MOST:
-            break
-        found = _AT_THE_END if end == len(strengths) else strengths[end] if size >= _LEAST else -1
-        if found >= strength:
-            best, strength = end, found
-    return best
