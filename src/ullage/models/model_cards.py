@@ -558,15 +558,11 @@ def _card(raw: _RawCard, sources: list[Source]) -> ModelCard:
         window=raw.get("window"),
         max_output=raw.get("max_output"),
         tokenizer=raw.get("tokenizer"),
-        accepts=_accepts(raw.get("accepts", "")),
+        accepts={word.removeprefix("-"): not word.startswith("-") for word in raw.get("accepts", "").split()},
         retired=date.fromisoformat(retired) if retired else None,
         replaced_by=raw.get("replaced_by"),
         sources={figure: sources[place] for figure, place in raw.get("sources", {}).items()},
     )
-
-
-def _accepts(words: str) -> Mapping[str, bool]:
-    return {word.removeprefix("-"): not word.startswith("-") for word in words.split()}
 
 
 @cache
