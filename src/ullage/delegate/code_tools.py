@@ -394,8 +394,9 @@ def patch_of(files: Mapping[str, str], patches: list[FilePatch]) -> str:
             about = f"deleted {_MODE}\n"
         else:
             about = "" if old == path else f"rename from {_quote(old)}\nrename to {_quote(path)}\n"
+        hunks = "".join(line if line.endswith("\n") else f"{line}\n{_OPEN}" for line in lines)
         names = f"{_quote(f'a/{old}')} {_quote(f'b/{path}')}"
-        whole += f"{_HEADER}{names}\n{about}{''.join(map(_end_line, lines))}"
+        whole += f"{_HEADER}{names}\n{about}{hunks}"
     if not whole:
         raise PatchFailed("it changes nothing")
     return whole
@@ -405,10 +406,6 @@ def _patching_lines(text: str) -> list[str]:
     """Split a text at newlines only, and keep them."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
-
-
-def _end_line(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n{_OPEN}"
 
 
 def _patch_header_name(side: str, path: str, content: str | None) -> str:

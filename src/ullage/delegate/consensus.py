@@ -28,7 +28,6 @@ from .attempt import Hear
 from .checked_answers import as_one_call, asked, system
 from .delegation import Ask, Delegate
 from .model_call import Outcome
-from .policy import Policy
 
 __all__ = ["Consensus", "agreement", "consensus", "groups"]
 
@@ -387,7 +386,7 @@ def _compare_answers(one: _Answer, other: _Answer) -> float:
     left = [name for name in one.names if name not in other.content or name in other.names]
     right = [name for name in other.names if name not in one.content or name in one.names]
     named, other_named = _expand_initials(left, right), _expand_initials(right, left)
-    if _each_has_extra(named, other_named) or _has_other_compounds(one, other) or _has_other_initials(one, other):
+    if _each_has_extra(named, other_named) or _has_other_names(one, other):
         return 0.0
     if _has_other_numbers(one, other) or _is_turned_round(one, other) or _names_others_first(one, other):
         return 0.0
@@ -431,11 +430,7 @@ def _has_other_numbers(one: _Answer, other: _Answer) -> bool:
         return True
     if {("to" if word == "by" else "by", number) for word, number in one.changes - other.changes} & other.changes:
         return True
-    return _has_swapped_numbers(one, other)
-
-
-def _has_swapped_numbers(one: _Answer, other: _Answer) -> bool:
-    """Return whether two numbers changed places, as in a list whose items are swapped."""
+    # Two numbers may have changed places, as in a list whose items are swapped.
     for left, right in zip(one.beside_numbers, other.beside_numbers, strict=True):
         for number, another in combinations(left.keys() & right.keys(), 2):
             words = left[number], left[another]
@@ -451,17 +446,14 @@ def _names_others_first(one: _Answer, other: _Answer) -> bool:
     return len(set(one.names)) > 1 and sorted(one.names) == sorted(other.names) and one.names != other.names
 
 
-def _has_other_initials(one: _Answer, other: _Answer) -> bool:
-    """Return whether a family name has different initials, or a name another Roman numeral."""
-    pairs = ((one.initials, other.initials), (one.numerals, other.numerals))
-    return any(left[name] != right[name] for left, right in pairs for name in left.keys() & right.keys())
-
-
-def _has_other_compounds(one: _Answer, other: _Answer) -> bool:
-    """Return whether each has a word of an unspaced script that the other does not contain at all."""
-    return any(word not in other.text for word in one.compounds) and any(
-        word not in one.text for word in other.compounds
-    )
+def _has_other_names(one: _Answer, other: _Answer) -> bool:
+    """Return whether a family name has different initials, a name another Roman numeral, or each answer a word of an
+    unspaced script that the other does not contain at all."""
+    for left, right in ((one.initials, other.initials), (one.numerals, other.numerals)):
+        if any(left[name] != right[name] for name in left.keys() & right.keys()):
+            return True
+    is_absent = [any(word not in b.text for word in a.compounds) for a, b in ((one, other), (other, one))]
+    return all(is_absent)
 
 
 def _each_has_extra(one: Sequence[object], other: Sequence[object]) -> bool:
@@ -649,7 +641,10 @@ async def consensus(
         InvalidArguments: fewer than two different models, or an unknown judge.
         UllageError: no model answered; the error is that of the last one and lists all.
     """
-    names = _distinct_models(models or tuple(delegate.policy.aliases), delegate.policy)
+    requested = models or tuple(delegate.policy.aliases)
+    # The first name of each different model.
+    by_model = {delegate.policy.aliases.get(name, name): name for name in reversed(requested)}
+    names = tuple(name for name in dict.fromkeys(requested) if name in by_model.values())
     if len(names) < 2:
         raise InvalidArguments(
             "a consensus needs two different models",
@@ -696,9 +691,3 @@ async def consensus(
         judged=judged,
         cost=call.cost,
     )
-
-
-def _distinct_models(names: tuple[str, ...], policy: Policy) -> tuple[str, ...]:
-    """Return the first name of each different model."""
-    by_model = {policy.aliases.get(name, name): name for name in reversed(names)}
-    return tuple(name for name in dict.fromkeys(names) if name in by_model.values())
