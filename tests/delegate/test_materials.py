@@ -177,6 +177,14 @@ async def test_an_answer_that_does_not_fit_its_schema_is_asked_for_again():
     assert "'people' is a required property" in both.openai.bodies[2]["messages"][-1]["content"]
 
 
+async def test_an_empty_answer_is_asked_for_again_without_an_empty_message():
+    both = Both(Scripted([saying(""), saying('{"city": "Paris", "people": 1}')]))
+    async with both.client() as client:
+        reply = await run(source(client), {"prompt": "Please tell", "schema": dict(SCHEMA)})
+    assert json.loads(said(reply))["city"] == "Paris"
+    assert all(message["content"] for message in both.openai.bodies[1]["messages"])
+
+
 @pytest.mark.requirement("S4:schema")
 @pytest.mark.parametrize(
     "schema",

@@ -180,25 +180,21 @@ def remove_quotations(said: str, messages: Iterable[Message], secrets: Iterable[
     kept: list[str] = []
     done = at = 0
     while at + _STEP <= len(said):
-        start, end = _quotation(said, at, asked, done)
+        # The longest stretch around the piece that also occurs in the request.
+        start, end = at, at + _STEP
+        if said[start:end] in asked:
+            while end < len(said) and said[start : end + 1] in asked:
+                end += 1
+            while start > done and said[start - 1 : end] in asked:
+                start -= 1
+        else:
+            end = at
         if end - start >= _LEAST:
             kept.append(f"{said[done:start]}…")
             done = end
         at = max(at + _STEP, end)
     kept.append(said[done:])
     return "".join(kept)
-
-
-def _quotation(said: str, at: int, asked: str, least: int) -> tuple[int, int]:
-    """Return the longest stretch around a piece that also occurs in the request; empty if the piece does not occur."""
-    start, end = at, at + _STEP
-    if said[start:end] not in asked:
-        return at, at
-    while end < len(said) and said[start : end + 1] in asked:
-        end += 1
-    while start > least and said[start - 1 : end] in asked:
-        start -= 1
-    return start, end
 
 
 def _texts(parts: Iterable[Part]) -> Iterator[str]:
@@ -382,7 +378,17 @@ async def _response(
     Raises:
         ProviderFailed: the connection failed, or the response has an error status.
     """
-    request = _request(client, provider, outgoing)
+    written = provider.wire.write(outgoing)
+    headers = {**{key: str(value) for key, value in written.headers.items()}, **provider.headers}
+    if provider.key is not None:
+        headers |= provider.wire.authorize(provider.key)
+    request = client.build_request(
+        "POST",
+        provider.base_url.rstrip("/") + written.path,
+        headers={**trace_fields(), **headers, "content-type": "application/json", "accept": "text/event-stream"},
+        content=json.dumps(written.body, ensure_ascii=False).encode("utf-8", "replace"),
+        timeout=httpx2.Timeout(None, connect=provider.timeouts.connect, pool=provider.timeouts.connect),
+    )
     with _translate_client_errors("connect"):
         with _within(timeouts.first_byte, "first_byte"):
             response = await client.send(request, stream=True)
@@ -399,21 +405,6 @@ async def _response(
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                 await response.aclose()
-
-
-def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing) -> httpx2.Request:
-    written = provider.wire.write(outgoing)
-    headers = {**{key: str(value) for key, value in written.headers.items()}, **provider.headers}
-    if provider.key is not None:
-        headers |= provider.wire.authorize(provider.key)
-    timeouts = httpx2.Timeout(None, connect=provider.timeouts.connect, pool=provider.timeouts.connect)
-    return client.build_request(
-        "POST",
-        provider.base_url.rstrip("/") + written.path,
-        headers={**trace_fields(), **headers, "content-type": "application/json", "accept": "text/event-stream"},
-        content=json.dumps(written.body, ensure_ascii=False).encode("utf-8", "replace"),
-        timeout=timeouts,
-    )
 
 
 class _Raw(httpx2.AsyncByteStream):
@@ -489,7 +480,10 @@ class _Listening:
     def take(self, event: httpx2.ServerSentEvent) -> None:
         if event.event not in _KEEP_ALIVES and event.data.strip() not in _EMPTY:
             self.carried = anyio.current_time()
-            for data in _split_joined_events(event.data):
+            lines = [line.strip() for line in event.data.split("\n") if line.strip()]
+            # Some servers send no empty line between events, so that each line of the data is an event.
+            is_joined = all(line == _END or (line[0] == "{" and line[-1] == "}") for line in lines)
+            for data in lines if len(lines) > 1 and is_joined else [event.data]:
                 came = (event.event, data)
                 if not self.is_over and not self.numbers.is_replay(event.id, came):
                     self.read(self.repeats.pass_on(came, is_whole=self.reader.is_whole))
@@ -519,14 +513,6 @@ class _Listening:
         if self.carried is None:
             return _silence_error(self.timeouts.first_byte, "first_byte")
         return _silence_error(min(self.timeouts.idle, self.timeouts.keep_alive), "idle")
-
-
-def _split_joined_events(data: str) -> list[str]:
-    """Return the events in an event's data: several if each line is an object, because some servers send no empty line
-    between events."""
-    lines = [line.strip() for line in data.split("\n") if line.strip()]
-    is_joined = all(line == _END or (line[0] == "{" and line[-1] == "}") for line in lines)
-    return lines if len(lines) > 1 and is_joined else [data]
 
 
 async def _listen(response: httpx2.Response, listening: _Listening) -> None:
@@ -703,9 +689,18 @@ async def progress_listener(progress: Progress | None) -> AsyncGenerator[Hear]:
     if progress is None:
         yield heard.hear
         return
+
+    async def report() -> None:
+        reported = 0
+        while True:
+            await anyio.sleep(_PAUSE)
+            if heard.characters > reported:
+                reported = heard.characters
+                await progress(float(reported), None, f"{reported:,} characters")
+
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_tell, heard, progress)
+        tasks.start_soon(report)
         try:
             yield heard.hear
         except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
@@ -714,12 +709,3 @@ async def progress_listener(progress: Progress | None) -> AsyncGenerator[Hear]:
             tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
-
-
-async def _tell(heard: _Heard, progress: Progress) -> None:
-    told = 0
-    while True:
-        await anyio.sleep(_PAUSE)
-        if heard.characters > told:
-            told = heard.characters
-            await progress(float(told), None, f"{told:,} characters")

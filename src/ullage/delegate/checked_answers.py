@@ -185,27 +185,23 @@ async def ask_until_fit(
     for _ in range(_TIMES):
         outcome = await asked.run(ask, hear)
         outcomes.append(outcome)
-        try:
-            return CheckedAnswer(fits(_complete_text(outcome)), outcome, tuple(outcomes))
-        except UnfitAnswer as fault:
-            faults.append(str(fault))
-            messages = (*ask.messages, outcome.completion.message, _correction_message(str(fault)))
-            ask = replace(ask, messages=messages, prompt_tokens=None)
+        fault = "it was cut off before its end: be shorter"
+        # A truncated answer may look complete, and is not read.
+        if outcome.completion.finish != "length":
+            try:
+                return CheckedAnswer(fits(outcome.completion.text), outcome, tuple(outcomes))
+            except UnfitAnswer as error:
+                fault = str(error)
+        faults.append(fault)
+        # Providers refuse a message without content.
+        answered = (outcome.completion.message,) if outcome.completion.message.parts else ()
+        correction = f"That cannot be used: {fault}. Write all of it again, corrected."
+        messages = (*ask.messages, *answered, Message(role="user", parts=(Text(correction),)))
+        ask = replace(ask, messages=messages, prompt_tokens=None)
     raise SourceFailed(
         f"none of {_TIMES} answers would do; the last: {faults[-1]}",
         suggestion="ask for less at once, or name a stronger model with `forceModel`",
     )
-
-
-def _complete_text(outcome: Outcome) -> str:
-    """Return the answer's text if it ended normally; a truncated one may look complete."""
-    if outcome.completion.finish == "length":
-        raise UnfitAnswer("it was cut off before its end: be shorter")
-    return outcome.completion.text
-
-
-def _correction_message(fault: str) -> Message:
-    return Message(role="user", parts=(Text(f"That cannot be used: {fault}. Write all of it again, corrected."),))
 
 
 _LARGEST = 20_000

@@ -239,13 +239,12 @@ class ProviderFailed(Unavailable):
 def is_strict(schema: JsonObject) -> bool:
     """Return whether providers can enforce the schema: every object is closed and every property required."""
     objects = [table for table in tables_of(dict(schema)) if "properties" in table or table.get("type") == "object"]
-    return bool(objects) and all(_is_closed(table) for table in objects)
-
-
-def _is_closed(table: dict[str, Json]) -> bool:
-    properties, required = table.get("properties", {}), table.get("required", [])
-    names = set(properties) if isinstance(properties, dict) else set[str]()
-    return table.get("additionalProperties") is False and isinstance(required, list) and names == set(required)
+    for table in objects:
+        properties, required = table.get("properties", {}), table.get("required", [])
+        names = set(properties) if isinstance(properties, dict) else set[str]()
+        if table.get("additionalProperties") is not False or not isinstance(required, list) or names != set(required):
+            return False
+    return bool(objects)
 
 
 def tables_of(value: Json) -> Iterator[dict[str, Json]]:

@@ -11,7 +11,7 @@ and codes. Bodies are inspected but never passed on.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -114,27 +114,25 @@ class Gathered:
     ) -> Completion:
         """Return the complete answer."""
         self.thought_ends()
-        parts = tuple(self._parts())
+        parts = list[Part]()
+        for said in self._said:
+            match said:
+                case UnfinishedCall():
+                    parts.append(said.whole())
+                case Thinking():
+                    parts.append(said)
+                case _:
+                    parts.append(Text("".join(said)))
         calls = tuple(part for part in parts if isinstance(part, ToolCall))
         return Completion(
             text=self.text_so_far,
             finish="tool_calls" if calls and finish in ("stop", "other") else finish,
             tool_calls=calls,
-            message=Message(role="assistant", parts=parts),
+            message=Message(role="assistant", parts=tuple(parts)),
             usage=usage,
             model=model,
             reported_cost=reported_cost,
         )
-
-    def _parts(self) -> Iterator[Part]:
-        for said in self._said:
-            match said:
-                case UnfinishedCall():
-                    yield said.whole()
-                case Thinking():
-                    yield said
-                case _:
-                    yield Text("".join(said))
 
 
 def truncated_error() -> ProviderFailed:
@@ -234,8 +232,10 @@ def fail_in_band(error: Json) -> None:
     if not error:
         return
     said, words = _error_of(error)
-    kind = _word_kind(words) or _code_kind(error) or ("context_length" if _TOO_LONG.search(said) else "server")
-    kind = _exact_kind(kind, said, words)
+    # Some send an HTTP status as the code after the stream has begun.
+    code = error.get("code") if isinstance(error, Mapping) else None
+    kind = _word_kind(words) or (_status_kind(code) if isinstance(code, int) and 400 <= code < 600 else None)
+    kind = _exact_kind(kind or ("context_length" if _TOO_LONG.search(said) else "server"), said, words)
     raise ProviderFailed(f"broke off with an error{_tail(said)}", kind=kind, suggestion=_hint(kind))
 
 
@@ -261,27 +261,16 @@ def _status_kind(status: int) -> FailureKind:
     return _BY_STATUS.get(status) or ("server" if status >= 500 else "refused")
 
 
-def _code_kind(error: Json) -> FailureKind | None:
-    """Return the kind of a code that is an HTTP status, which some send after the stream has begun."""
-    code = error.get("code") if isinstance(error, Mapping) else None
-    return _status_kind(code) if isinstance(code, int) and 400 <= code < 600 else None
-
-
 def _word_kind(words: tuple[str, ...]) -> FailureKind | None:
     """Return the kind of the most exact word."""
-    found: list[FailureKind] = [kind for word in words if (kind := _kind_of_word(word.lower())) is not None]
+    found = list[FailureKind]()
+    for word in map(str.lower, words):
+        # Google names the exceeded quotas, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait it names with a
+        # daily quota is as short as any other.
+        kind: FailureKind | None = "exhausted" if "perday" in word else _BY_WORD.get(word)
+        if kind is not None:
+            found.append(kind)
     return min(found, key=lambda kind: _ROUGH.get(kind, 0), default=None)
-
-
-def _kind_of_word(word: str) -> FailureKind | None:
-    """Return the kind of a type or code.
-
-    Google names the exceeded quotas, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait it names with a daily
-    quota is as short as any other.
-    """
-    if "perday" in word:
-        return "exhausted"
-    return _BY_WORD.get(word)
 
 
 def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
