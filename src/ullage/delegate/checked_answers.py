@@ -297,16 +297,6 @@ def describe_schema(schema: JsonObject) -> str:
     return f"Answer with JSON alone, without a fence or a word around it, that fits this JSON Schema: {written}"
 
 
-def _read_json(text: str) -> Iterator[Json]:
-    """Yield the value of a JSON text; nothing if it is none. JSON has neither `NaN` nor `Infinity`."""
-
-    def refuse(name: str) -> Json:
-        raise ValueError(name)
-
-    with contextlib.suppress(ValueError, RecursionError):
-        yield cast("Json", json.loads(text, parse_constant=refuse))
-
-
 def read_fitting(text: str, schema: JsonObject) -> str:
     """Return the JSON of an answer; raise `UnfitAnswer` if there is none or it does not match the schema."""
     # Open models write their reasoning into the text, and many put words around the JSON.
@@ -314,7 +304,16 @@ def read_fitting(text: str, schema: JsonObject) -> str:
     fenced = _FENCE.findall(said)
     begins, ends = _BEGINS.search(said), max(said.rfind("}"), said.rfind("]"))
     tried = (said, *(fenced if len(fenced) == 1 else ()), said[begins.start() : ends + 1] if begins else "")
-    body, value = next(((one, read) for one in tried for read in _read_json(one)), ("", None))
+
+    def refuse(name: str) -> Json:
+        raise ValueError(name)
+
+    body, value = "", cast("Json", None)
+    for one in tried:
+        # JSON has neither `NaN` nor `Infinity`.
+        with contextlib.suppress(ValueError, RecursionError):
+            body, value = one, cast("Json", json.loads(one, parse_constant=refuse))
+            break
     if not body:
         raise UnfitAnswer("it is not JSON")
     from jsonschema import Draft202012Validator

@@ -283,8 +283,14 @@ def _apply_lines(text: str, patch: FilePatch) -> str:
         wanted = max(hunk.start - 1, 0) + shift
         at = _place(lines, hunk.before, wanted)
         if at is None:
-            place = patch.new or patch.old
-            raise PatchFailed(f"hunk {number} of `{place}` does not fit: {_difference(lines, hunk.before, wanted)}")
+            why = "its lines are not there"
+            for offset, line in enumerate(hunk.before, wanted):
+                there = lines[offset] if offset < len(lines) else None
+                if there != line:
+                    found = "the file ends" if there is None else f"the file has `{there[:80]}`"
+                    why = f"at line {offset + 1} {found}, the patch `{line[:80]}`"
+                    break
+            raise PatchFailed(f"hunk {number} of `{patch.new or patch.old}` does not fit: {why}")
         if at + len(hunk.before) == len(lines):
             is_open = hunk.is_open or (is_open and hunk.last_mark == " ")
         lines[at : at + len(hunk.before)] = hunk.after
@@ -299,15 +305,6 @@ def _place(lines: list[str], before: list[str], wanted: int) -> int | None:
     last = len(lines) - len(before)
     fitting = [at for at in range(last + 1) if lines[at : at + len(before)] == before]
     return min(fitting, key=lambda at: abs(at - wanted), default=None)
-
-
-def _difference(lines: list[str], before: list[str], wanted: int) -> str:
-    for offset, line in enumerate(before):
-        there = lines[wanted + offset] if wanted + offset < len(lines) else None
-        if there != line:
-            found = "the file ends" if there is None else f"the file has `{there[:80]}`"
-            return f"at line {wanted + offset + 1} {found}, the patch `{line[:80]}`"
-    return "its lines are not there"
 
 
 SEED = "20250101"

@@ -202,13 +202,17 @@ class _Answer:
         # `isn't` becomes `is` and `n't`, `A` in `choose A` becomes `A_`, `None` as a value `None_`, and units and their
         # symbols are spelt out.
         tokens: list[str] = []
-        # Dates, ordinals, full hours and negative numbers are written in one way.
+        # Dates, rates, ordinals, times of day (`15:00` for `3 pm`) and negative numbers are written in one way.
         text = _ISO_DATE.sub(
             lambda found: f"{int(found[3])} {_MONTHS[int(found[2]) - 1].title()} {found[1]}",
             _RATE.sub(lambda found: f" per {_RATE_UNITS[found[1]]}", self.text.translate(_POWERS)),
         )
         text = _PROPORTION.sub(":", text) if "ratio" in text.lower() else text
-        text = _MINUS.sub("-", _HOUR.sub(_write_hour, _write_number_words(_ORDINAL.sub("", text))))
+        text = _HOUR.sub(
+            lambda found: f"{int(found[1]) % 12 + 12 * (found[3] in 'pP')}:{found[2] or '00'}",
+            _write_number_words(_ORDINAL.sub("", text)),
+        )
+        text = _MINUS.sub("-", text)
         last = ""
         for found in _TOKEN.finditer(text):
             word, before = found[0], last
@@ -536,11 +540,6 @@ def _unit(word: str) -> str | None:
         if form in _UNITS or form in _UNIT_NAMES:
             return _UNITS.get(form, form)
     return None
-
-
-def _write_hour(found: re.Match[str]) -> str:
-    """Return a time of day with 24 hours: `15:00` for `3 pm`."""
-    return f"{int(found[1]) % 12 + 12 * (found[3] in 'pP')}:{found[2] or '00'}"
 
 
 def _write_number_words(text: str) -> str:

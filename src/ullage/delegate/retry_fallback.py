@@ -96,22 +96,14 @@ def decide_next_step(
     if kind in _FOR_PEOPLE:
         bench = max(patience.bench, min(failure.retry_after or 0.0, patience.longest_bench))
         return NextStep(do="next", loud=kind != "no_key", bench=bench)
-    if kind == "rate_limited":
-        return _decide_after_rate_limit(failure, tries, patience, chance, left)
-    if kind in _PASSING:
+    asked = failure.retry_after
+    if kind == "rate_limited" and asked is not None:
+        if asked > patience.longest_retry_after or tries > patience.retries or not _time_for(asked, left):
+            return NextStep(do="next", bench=min(asked, patience.longest_bench))
+        return NextStep(do="retry", wait=asked)
+    if kind == "rate_limited" or kind in _PASSING:
         return _decide_after_passing_failure(failure, tries, patience, chance, left)
     return NextStep(do="next", bench=patience.bench if kind in _BROKEN else 0.0)
-
-
-def _decide_after_rate_limit(
-    failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None
-) -> NextStep:
-    asked = failure.retry_after
-    if asked is None:
-        return _decide_after_passing_failure(failure, tries, patience, chance, left)
-    if asked > patience.longest_retry_after or tries > patience.retries or not _time_for(asked, left):
-        return NextStep(do="next", bench=min(asked, patience.longest_bench))
-    return NextStep(do="retry", wait=asked)
 
 
 def _decide_after_passing_failure(
@@ -145,22 +137,20 @@ def unanswered_error(
     said = [f"`{one.provider}`, model `{one.model}`: {one.error}" for one in attempts]
     counted = [(line, len(list(same))) for line, same in groupby(said)]
     lines = [line if times == 1 else f"{line} ({times} times)" for line, times in counted]
+    advice = list[str]()
+    for candidate, failure in failures:
+        hint = failure.suggestion or _ADVICE.get(failure.kind, "")
+        is_off = failure.kind == "no_key"
+        advice.append(_OFF if is_off else hint.replace("the provider's", f"`{candidate.entry.provider}`'s"))
     failed = ProviderFailed(
         lines[0] if len(lines) == 1 else "\n  ".join(("no model answered:", *lines)),
         kind=last.kind,
         status=last.status,
         retry_after=last.retry_after,
-        suggestion="; ".join(dict.fromkeys(filter(None, (_advice(*one) for one in failures)))) or _OTHERWISE,
+        suggestion="; ".join(dict.fromkeys(filter(None, advice))) or _OTHERWISE,
     )
     failed.usage = last.usage
     return failed
-
-
-def _advice(candidate: Candidate, failed: ProviderFailed) -> str:
-    if failed.kind == "no_key":
-        return _OFF
-    said = failed.suggestion or _ADVICE.get(failed.kind, "")
-    return said.replace("the provider's", f"`{candidate.entry.provider}`'s")
 
 
 @dataclass(slots=True)
@@ -191,16 +181,15 @@ class ModelCooldowns:
 
     def active(self) -> frozenset[str]:
         """Return the models to skip."""
-        return frozenset(model for model, cooldown in self._cooldowns.items() if not self._may_try(cooldown))
+        skipped, now = set[str](), self.clock()
+        for model, cooldown in self._cooldowns.items():
+            is_tried = cooldown.tried_since is not None and now - cooldown.tried_since <= self.trial
+            if now < cooldown.until or is_tried:
+                skipped.add(model)
+        return frozenset(skipped)
 
     def begin_trial(self, model: str) -> None:
         """Record that a call is about to try a model; until it ends, other calls skip the model."""
         cooldown = self._cooldowns.get(model)
         if cooldown is not None:
             cooldown.tried_since = self.clock()
-
-    def _may_try(self, cooldown: _Cooldown) -> bool:
-        now = self.clock()
-        if now < cooldown.until:
-            return False
-        return cooldown.tried_since is None or now - cooldown.tried_since > self.trial

@@ -25,7 +25,7 @@ from ullage.errors import InvalidArguments
 from ullage.messages import Message, Text
 from ullage.models import ModelTable
 
-from .policy import Bucket, ModelEntry, Policy
+from .policy import ModelEntry, Policy
 
 __all__ = [
     "Candidate",
@@ -302,7 +302,15 @@ def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
     if request.force_model is not None:
         _entry(request.force_model, policy)
         return request.force_model, [f"forced: {request.force_model}"]
-    number, bucket = _bucket(request.prompt_tokens, policy)
+    tokens = request.prompt_tokens
+    number, bucket = next(
+        (
+            (number, one)
+            for number, one in enumerate(policy.buckets)
+            if one.at_least <= tokens and (one.at_most is None or tokens <= one.at_most)
+        ),
+        (-1, None),
+    )
     rule = None if request.language is None else policy.languages.get(request.language)
     if bucket is not None and number > 0:
         return bucket.alias, [f"bucket: {request.prompt_tokens} tokens -> {bucket.alias}"]
@@ -315,13 +323,6 @@ def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
             "the policy names no model for this", suggestion="set routing.defaultAlias", options=tuple(policy.aliases)
         )
     return policy.default_alias, [f"default: {policy.default_alias}"]
-
-
-def _bucket(tokens: int, policy: Policy) -> tuple[int, Bucket | None]:
-    for number, bucket in enumerate(policy.buckets):
-        if bucket.at_least <= tokens and (bucket.at_most is None or tokens <= bucket.at_most):
-            return number, bucket
-    return -1, None
 
 
 def _alias_of(identity: str, policy: Policy) -> str | None:

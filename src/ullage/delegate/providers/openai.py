@@ -157,20 +157,16 @@ class ChatReader:
             call.id = call.id or identity
             call.name = call.name or name
             call.arguments.append(text_at(function, "arguments") or "")
-        return (
-            *gathered.thinking(text_at(delta, "reasoning_content") or text_at(delta, "reasoning")),
-            *gathered.text(text_at(delta, "content")),
-            *self._parts(tables_at(delta, "content")),
-            *gathered.text(text_at(choice, "text")),
-            *gathered.text(text_at(delta, "refusal")),
-        )
-
-    def _parts(self, parts: list[JsonObject]) -> Iterator[Event]:
-        """Read content in parts, as Mistral's models that reason send it."""
-        for part in parts:
+        heard = [*gathered.thinking(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))]
+        heard += gathered.text(text_at(delta, "content"))
+        # Mistral's models that reason send content in parts.
+        for part in tables_at(delta, "content"):
             for thought in tables_at(part, "thinking"):
-                yield from self._gathered.thinking(text_at(thought, "text"))
-            yield from self._gathered.text(text_at(part, "text"))
+                heard += gathered.thinking(text_at(thought, "text"))
+            heard += gathered.text(text_at(part, "text"))
+        heard += gathered.text(text_at(choice, "text"))
+        heard += gathered.text(text_at(delta, "refusal"))
+        return tuple(heard)
 
     @property
     def is_whole(self) -> bool:
