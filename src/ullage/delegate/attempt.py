@@ -331,7 +331,7 @@ async def attempt(
     Raises:
         ProviderFailed: no complete answer arrived.
     """
-    reader, asked, came = reader or provider.wire.reader(), anyio.current_time(), list[RawEvent]()
+    reader, asked, read_events = reader or provider.wire.reader(), anyio.current_time(), list[RawEvent]()
     timeouts = provider.timeouts.for_reasoning() if outgoing.thinks else provider.timeouts
     try:
         try:
@@ -341,7 +341,7 @@ async def attempt(
                     timeouts=timeouts,
                     asked=asked,
                     hear=hear,
-                    came=came,
+                    read_events=read_events,
                     is_reasoning=outgoing.thinks,
                 )
                 await _listen(response, listening)
@@ -350,7 +350,7 @@ async def attempt(
             if not reader.is_whole:
                 raise
         # If the stream contains several copies, one of them is read again.
-        answer, single = reader.finish(), single_copy(came)
+        answer, single = reader.finish(), single_copy(read_events)
         if single is None:
             return answer
         again = provider.wire.reader()
@@ -465,12 +465,12 @@ class _Listening:
     timeouts: Timeouts
     asked: float
     hear: Hear
-    came: list[RawEvent]
+    read_events: list[RawEvent]
     """The events read, in order."""
     is_reasoning: bool = False
     repeats: RepeatFilter = field(default_factory=RepeatFilter)
     numbers: SequenceNumbers = field(default_factory=SequenceNumbers)
-    carried: float | None = None
+    last_content: float | None = None
     """When the last event other than a keep-alive arrived; None before the first."""
 
     @property
@@ -479,7 +479,7 @@ class _Listening:
 
     def take(self, event: httpx2.ServerSentEvent) -> None:
         if event.event not in _KEEP_ALIVES and event.data.strip() not in _EMPTY:
-            self.carried = anyio.current_time()
+            self.last_content = anyio.current_time()
             lines = [line.strip() for line in event.data.split("\n") if line.strip()]
             # Some servers send no empty line between events, so that each line of the data is an event.
             is_joined = all(line == _END or (line[0] == "{" and line[-1] == "}") for line in lines)
@@ -493,7 +493,7 @@ class _Listening:
             if data.strip() == _END:
                 self.repeats.is_over = True
                 return
-            self.came.append((name, data))
+            self.read_events.append((name, data))
             for heard in self.reader.feed(name, data):
                 if isinstance(heard, ThinkingDelta) and not self.is_reasoning:
                     self.timeouts, self.is_reasoning = self.timeouts.for_reasoning(), True
@@ -502,15 +502,15 @@ class _Listening:
     def deadline(self) -> float:
         """Return the time by which further activity must arrive."""
         limits, first = self.timeouts, self.asked + self.timeouts.first_byte
-        if self.carried is not None and self.reader.is_whole:
+        if self.last_content is not None and self.reader.is_whole:
             # A keep-alive after the answer does not count.
-            return self.carried + (_TRAILER if self.reader.so_far().output is None else _TRAILER_COUNTED)
-        wait = limits.first_byte if self.carried is None else limits.idle
-        last = max(first, (self.asked if self.carried is None else self.carried) + limits.keep_alive)
+            return self.last_content + (_TRAILER if self.reader.so_far().output is None else _TRAILER_COUNTED)
+        wait = limits.first_byte if self.last_content is None else limits.idle
+        last = max(first, (self.asked if self.last_content is None else self.last_content) + limits.keep_alive)
         return min(anyio.current_time() + wait, last)
 
     def silent(self) -> ProviderFailed:
-        if self.carried is None:
+        if self.last_content is None:
             return _silence_error(self.timeouts.first_byte, "first_byte")
         return _silence_error(min(self.timeouts.idle, self.timeouts.keep_alive), "idle")
 
@@ -540,7 +540,7 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
             raise listening.silent()
         if (
             stream.document is None
-            and not listening.came
+            and not listening.read_events
             and response.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream"
         ):
             raise ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
@@ -675,7 +675,7 @@ _PAUSE = 0.5
 
 
 @dataclass(slots=True)
-class _Heard:
+class _CharacterCount:
     characters: int = 0
 
     def hear(self, event: Event) -> None:
@@ -685,7 +685,7 @@ class _Heard:
 @asynccontextmanager
 async def progress_listener(progress: Progress | None) -> AsyncGenerator[Hear]:
     """Yield a listener that reports progress to the client while an answer arrives."""
-    heard = _Heard()
+    heard = _CharacterCount()
     if progress is None:
         yield heard.hear
         return

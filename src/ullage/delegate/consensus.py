@@ -113,7 +113,7 @@ cero - - tres cuatro cinco seis siete ocho nueve diez
 - - - tre quattro cinque - sette - - dieci
 - - twee drie - vijf zes zeven - negen tien
 """
-"""Number words by their number; `-` stands for those that are also other words."""
+"""Number words by their number; `-` marks those that are also other words."""
 _DIGITS = {
     word: str(number) for line in _DIGITS_TEXT.splitlines() for number, word in enumerate(line.split()) if word != "-"
 }
@@ -493,7 +493,7 @@ def _is_turned_round(one: _Answer, other: _Answer) -> bool:
 
 
 def _has_exchanged_sides(one: _Answer, other: _Answer) -> bool:
-    """Return whether what follows a word such as `before` in each answer stands ahead of that word in the other, where
+    """Return whether what follows a word such as `before` in each answer precedes that word in the other, where
     one answer has all words of the other and more."""
     if not (one.content <= other.content or other.content <= one.content):
         return False
@@ -526,7 +526,7 @@ def _is_label(letter: str, before: str, after: str) -> bool:
     if not re.match(r"\s*\w", after):
         return True
     if letter == "a" and re.match(r"\s+(?:from|into|to|than|and|or)\b", after):
-        # No article stands there.
+        # That is not an article.
         return True
     is_subject = re.match(rf"\s+(?:{'|'.join(_COPULAS_TEXT.split())}|and|or|has|does)\b", after) is not None
     if not before.strip():

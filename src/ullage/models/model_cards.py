@@ -101,7 +101,7 @@ class Match:
 
     @property
     def warning(self) -> str | None:
-        """A sentence that says what the name stands for, if it has no card of its own."""
+        """A sentence about the card that is used, if it has no card of its own."""
         if self.is_guess:
             return f"`{self.asked}` is a version that Ullage does not know: estimated as `{self.card.id}`"
         if self.how == "dated" and _RELEASED.search(self.asked):

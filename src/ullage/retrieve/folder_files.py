@@ -104,7 +104,7 @@ class _Pattern:
         first, last = self.segments[0], self.segments[-1]
         if first is None and last is not None and len(self.segments) == _ANYWHERE:
             return last.match(parts[-1]) is not None
-        reached = self._beyond({0})
+        reached = self._skip_any_depth({0})
         for part in parts:
             following = set[int]()
             for at in reached:
@@ -113,10 +113,10 @@ class _Pattern:
                     following.add(at)
                 elif segment.match(part):
                     following.add(at + 1)
-            reached = self._beyond(following)
+            reached = self._skip_any_depth(following)
         return len(self.segments) in reached
 
-    def _beyond(self, reached: set[int]) -> set[int]:
+    def _skip_any_depth(self, reached: set[int]) -> set[int]:
         """Add the segments after one that can match nothing."""
         for at in sorted(reached):
             end = at
@@ -474,8 +474,8 @@ class File:
 def roots_of(settings: RetrieveSettings) -> tuple[Root, ...]:
     """Return the roots for the settings. A named path may be a link, and is cited by its target; a link in a project
     that leads out of it is left out."""
-    folders = [Path(os.path.realpath(path)) for path in settings.folders if not _leaves(path, settings.within)]
-    files = [Path(os.path.realpath(path)) for path in settings.files if not _leaves(path, settings.within)]
+    folders = [Path(os.path.realpath(path)) for path in settings.folders if not _leads_out(path, settings.within)]
+    files = [Path(os.path.realpath(path)) for path in settings.files if not _leads_out(path, settings.within)]
     # The folders' names, with a number where two are the same; none where there is only one folder.
     labels: dict[Path, str] = {}
     for folder in dict.fromkeys([*folders, *(path.parent for path in files)]):
@@ -488,7 +488,7 @@ def roots_of(settings: RetrieveSettings) -> tuple[Root, ...]:
     return *named, *(Root(path.parent, labels[path.parent], path.name) for path in dict.fromkeys(files))
 
 
-def _leaves(path: Path, project: Path | None) -> bool:
+def _leads_out(path: Path, project: Path | None) -> bool:
     """Return whether a path in the project leads out of it."""
     if project is None or not Path(os.path.abspath(path)).is_relative_to(project):  # noqa: PTH100 - keeps links
         return False
@@ -727,7 +727,7 @@ class FileRoots:
             secret.encode() in content for secret in self.secrets if len(secret) > 5
         ):
             raise Denied(
-                f"`{path[:200]}` holds what looks like a key",
+                f"`{path[:200]}` contains what looks like a key",
                 suggestion="move the key out of the file, or give the part that matters in the prompt",
             )
 
@@ -766,7 +766,7 @@ def _check_ignored(path: str, root: Path, parts: Parts) -> None:
     file includes again may still be ignored by another. An ignore file that cannot be read (a link, or too large) may
     name anything, so nothing around it is read.
     """
-    around = list(_around(root, parts))
+    around = list(_folders_around(root, parts))
     for name in _IGNORE_FILES:
         rules = list[tuple[Patterns, Parts]]()
         for folder, below in around:
@@ -800,7 +800,7 @@ def _is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
     return False
 
 
-def _around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
+def _folders_around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
     """Yield the folders around a file, the innermost first, each with the file's path from there."""
     for depth in range(len(parts) - 1, -1, -1):
         yield root.joinpath(*parts[:depth]), parts[depth:]

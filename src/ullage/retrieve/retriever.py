@@ -65,7 +65,7 @@ __all__ = [
     "Shown",
     "fit_passages",
     "read",
-    "shown_as",
+    "trim_passages",
 ]
 
 
@@ -156,7 +156,7 @@ class Collection:
     _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
     _passages: int = 0
     _bytes: int = 0
-    _beyond: int = 0
+    _left_out: int = 0
     """Files left out of the last walk because of a limit."""
     _missing: tuple[str, ...] = ()
 
@@ -183,14 +183,14 @@ class Collection:
             known = self._known.get(file.path)
             if known is None or known.stamp != file.stamp or known.file.root != file.root:
                 changed.append(file)
-        self._beyond = beyond
+        self._left_out = beyond
         for file in changed:
-            self._beyond += not self._take(file)
+            self._left_out += not self._add_file(file)
             yield
         self._missing = tuple(walk.missing)
-        self._beyond += walk.was_cut
+        self._left_out += walk.was_cut
 
-    def ranked(self, query: str, path: str | None, limit: int) -> tuple[Place, ...]:
+    def rank(self, query: str, path: str | None, limit: int) -> tuple[Place, ...]:
         """Return the places most similar to a query, best first; equal ones in the order of their citations."""
         scores = self.index.scores(query).items()
         if path is not None:
@@ -205,11 +205,11 @@ class Collection:
                 places.append(Place(path=file, first=int(first), last=int(last)))
         return tuple(places)
 
-    def holds(self, path: str) -> bool:
+    def has_path(self, path: str) -> bool:
         """Return whether a searched file has this path."""
         return bool(self._paths_matching(path))
 
-    def tops(self) -> tuple[str, ...]:
+    def top_folders(self) -> tuple[str, ...]:
         """Return the first parts of the searched paths."""
         return tuple(sorted({path.split("/")[0] for path, known in self._known.items() if known.citations}))
 
@@ -235,7 +235,7 @@ class Collection:
         large = Counter(known.unread for known in self._known.values())[Unread.LARGE]
         held = f"{bounds.files} files, {bounds.bytes} bytes and {bounds.passages} passages are held at the most"
         notes = {
-            f"at least {self._beyond} files are left out: {held}": self._beyond,
+            f"at least {self._left_out} files are left out: {held}": self._left_out,
             f"{large} files of more than {most} bytes are left out": large,
             f"cannot be read: {', '.join(self._missing)}": len(self._missing),
         }
@@ -248,7 +248,7 @@ class Collection:
             path for path, known in self._known.items() if known.citations and within.covers(tuple(path.split("/")))
         )
 
-    def _take(self, file: File) -> bool:
+    def _add_file(self, file: File) -> bool:
         """Add a file, and return whether there was room for it."""
         self._forget(file.path)
         bounds = self.settings.bounds
@@ -318,7 +318,7 @@ class FolderRetriever:
         self._steps = self._collection.refresh()
         self._is_done = False
         """Whether the last walk was completed."""
-        self._good_until = 0.0
+        self._valid_until = 0.0
         self._lock = anyio.Lock()
 
     async def search(self, query: Query) -> Found:
@@ -335,20 +335,20 @@ class FolderRetriever:
             patience = self._patience
             if query.deadline is not None:
                 patience = min(patience, _SHARE * (query.deadline - anyio.current_time()))
-            return await anyio.to_thread.run_sync(self._search, query, path, patience)
+            return await anyio.to_thread.run_sync(self._search_in_thread, query, path, patience)
 
     async def read(self, places: tuple[Place, ...]) -> tuple[Passage, ...]:
         async with self._lock:
             return await anyio.to_thread.run_sync(self._collection.read, places)
 
-    def _search(self, query: Query, path: str | None, patience: float) -> Found:
-        self._look(self._clock() + patience)
-        places = self._collection.ranked(query.text, path, query.limit)
-        if path is not None and self._is_done and not places and not self._collection.holds(path):
+    def _search_in_thread(self, query: Query, path: str | None, patience: float) -> Found:
+        self._continue_walk(self._clock() + patience)
+        places = self._collection.rank(query.text, path, query.limit)
+        if path is not None and self._is_done and not places and not self._collection.has_path(path):
             raise InvalidArguments(
                 f"no text that is searched lies in `{path}`",
                 suggestion="leave `path` out, or name a file, a folder or a pattern such as `*.md`",
-                options=self._collection.tops()[:_SHOWN],
+                options=self._collection.top_folders()[:_SHOWN],
             )
         read = self._collection.files
         unfinished = (
@@ -356,11 +356,11 @@ class FolderRetriever:
         )
         return Found(places, (*unfinished, *self._collection.notes()))
 
-    def _look(self, until: float) -> None:
+    def _continue_walk(self, until: float) -> None:
         """Continue an interrupted walk, or begin a new one where the last is out of date."""
         began = self._clock()
         if self._is_done:
-            if began < self._good_until:
+            if began < self._valid_until:
                 return
             self._steps, self._is_done = self._collection.refresh(), False
         for _ in self._steps:
@@ -369,7 +369,7 @@ class FolderRetriever:
                 return
         now = self._clock()
         self._is_done = True
-        self._good_until = now + max(self._pace, min(_LONGEST_PACE, _TIMES * (now - began)))
+        self._valid_until = now + max(self._pace, min(_LONGEST_PACE, _TIMES * (now - began)))
 
 
 BUDGET = 2_000
@@ -427,7 +427,7 @@ class Shown:
     """The places as they are cited in the text."""
 
 
-def shown_as(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+def trim_passages(passages: Sequence[Passage]) -> tuple[Passage, ...]:
     """Return the passages without blank lines around them, invisible characters and repeated texts."""
     found: dict[tuple[str, ...], Passage] = {}
     for passage in passages:
@@ -454,14 +454,14 @@ def fit_passages(passages: Sequence[Passage], footer: Footer, weigh: Weigh, budg
     last, end = passages[whole.rows], footer(whole.rows + 1)
 
     def weight(lines: int) -> int:
-        return weigh(_together([*shown, _head(last, lines)], end))
+        return weigh(_join_passages([*shown, _head(last, lines)], end))
 
     # The longest head of the next passage that fits after the others.
     number = bisect_right(range(1, len(last.lines)), budget, key=weight)
     if number < (_WORTH if shown else 1):
         return Shown(whole.text, _places(shown))
     shown.append(_head(last, number))
-    return Shown(_together(shown, end), _places(shown))
+    return Shown(_join_passages(shown, end), _places(shown))
 
 
 def _head(passage: Passage, lines: int) -> Passage:
@@ -469,7 +469,7 @@ def _head(passage: Passage, lines: int) -> Passage:
     return Passage(Place(path=place.path, first=place.first, last=place.first + lines - 1), passage.lines[:lines])
 
 
-def _together(passages: list[Passage], footer: str) -> str:
+def _join_passages(passages: list[Passage], footer: str) -> str:
     return "\n".join([*map(_write_passage, passages), *([footer] if footer else [])])
 
 
@@ -570,7 +570,7 @@ class RetrieveSource(ToolSource):
             raise UnknownTool(f"no tool is called `{call.tool}`", options=_NAMES)
         asked = read(call.arguments)
         found = await self.retriever.search(Query(text=asked.query, path=asked.path, deadline=call.deadline))
-        passages = shown_as(await self.retriever.read(found.places))
+        passages = trim_passages(await self.retriever.read(found.places))
         caller = call.caller
         places = tuple(passage.place for passage in passages)
         handle = self.handles.keep(caller.principal, places) if places else None
@@ -592,7 +592,7 @@ class RetrieveSource(ToolSource):
             UnknownHandle: A handle does not exist for this caller.
         """
         opened = [place for handle in handles for place in self.handles.open(caller.principal, handle)]
-        passages = shown_as(await self.retriever.read(tuple(dict.fromkeys(opened))))
+        passages = trim_passages(await self.retriever.read(tuple(dict.fromkeys(opened))))
         return (await self._fit_in_thread(passages, lambda _: "", caller, max_tokens)).text
 
     async def _fit_in_thread(self, passages: tuple[Passage, ...], footer: Footer, caller: Caller, budget: int) -> Shown:
