@@ -94,7 +94,7 @@ _RELATIONS_OF = frozenset(_RELATIONS_OF_TEXT.split())
 """Further ones where `of` follows."""
 _ALTERNATIVES_TEXT = """
 on off; up down; before after; above below; over under; inside outside; all some; always sometimes; and or
-am pm; in out; only everyone everybody
+am pm; in out; only everyone everybody; may must; can must; optional mandatory; optional required
 mais menos; more less fewer; && ||
 january february march april may june july august september october november december
 """
@@ -173,6 +173,10 @@ _GROWTH = re.compile(r"\b[OΘΩ]\(((?:[^()]|\([^()]*\))*)\)")
 """The order of growth of a function, such as `O(n log n)`."""
 _POWERS = str.maketrans({"²": "^2", "³": "^3", "’": "'"})
 _SPACING = str.maketrans(dict.fromkeys(" *·"))
+_CODE = re.compile(
+    r"#[0-9a-fA-F]{3,8}\b|\b(?!\d+[^\W\d_]+\b)(?=\w*\d)(?=\w*[A-Za-z])\w{4,}|\b[A-Za-z_]\w+(?:(?:\.|::|->)[A-Za-z_]\w+)+"
+)
+"""A code of letters and digits, a colour, or a dotted name such as `foo.bar`."""
 _COMPOUND = re.compile("(?<![\u3400-\u9fff])[\u3400-\u9fff]{2,3}(?![\u3400-\u9fff])|[\u30a1-\u30fa\u30fc]{2,}")
 """A word between characters of another script, such as `京都` in `京都は日本の首都です`."""
 _MINUS = re.compile(r"(?<![\w)] )\b(?:minus|negative|moins|menos)\s+(?=\d)", re.IGNORECASE)
@@ -283,12 +287,18 @@ class _Answer:
     @cached_property
     def actors(self) -> list[str]:
         """Names in order, except those of times and places, such as `Jahr` in `im Jahr 1989`."""
-        found, last = list[str](), ""
+        found, last, before = list[list[str]](), "", ""
         for word in self.tokens:
+            small = word.lower()
             if word[:1].isupper() and _stem(word) in self.names and last not in _PLACING:
-                found.append(_stem(word))
-            last = last if word.lower() in _ARTICLES else word.lower()
-        return found
+                # The order of names in `Phobos and Deimos` means nothing.
+                if found and last in _LISTING and before in found[-1]:
+                    found[-1].append(_stem(word))
+                else:
+                    found.append([_stem(word)])
+            if small not in _ARTICLES and not word[0].isdigit():
+                last, before = small, _stem(last) if last else ""
+        return [name for group in found for name in sorted(group)]
 
     @cached_property
     def sides(self) -> dict[str, frozenset[str]]:
@@ -341,6 +351,10 @@ class _Answer:
     @cached_property
     def growths(self) -> list[str]:
         return [said.translate(_POWERS).translate(_SPACING).lower() for said in _GROWTH.findall(self.text)]
+
+    @cached_property
+    def codes(self) -> list[str]:
+        return [said.lower() for said in _CODE.findall(self.text)]
 
     @cached_property
     def compounds(self) -> list[str]:
@@ -451,11 +465,13 @@ def _names_others_first(one: _Answer, other: _Answer) -> bool:
 
 
 def _has_other_names(one: _Answer, other: _Answer) -> bool:
-    """Return whether a family name has different initials, a name another Roman numeral, or each answer a word of an
-    unspaced script that the other does not contain at all."""
+    """Return whether a family name has different initials, a name another Roman numeral, or each answer a code or a
+    word of an unspaced script that the other does not have."""
     for left, right in ((one.initials, other.initials), (one.numerals, other.numerals)):
         if any(left[name] != right[name] for name in left.keys() & right.keys()):
             return True
+    if _each_has_extra(one.codes, other.codes):
+        return True
     is_absent = [any(word not in b.text for word in a.compounds) for a, b in ((one, other), (other, one))]
     return all(is_absent)
 
@@ -530,7 +546,7 @@ def _is_label(letter: str, before: str, after: str) -> bool:
         return True
     is_subject = re.match(rf"\s+(?:{'|'.join(_COPULAS_TEXT.split())}|and|or|has|does)\b", after) is not None
     if not before.strip():
-        return is_subject or re.search(r"(?<![\w.'])(?:[B-HJ-Z]|[b-cf-hjkmnp-xz])(?![\w.'])", after) is not None
+        return is_subject or re.search(r"(?<![\w.'])(?:[B-HJ-Z]|[b-cf-hjkmnp-xz])(?![\w']|\.\s?\w)", after) is not None
     return letter.isupper() and (is_subject or before.rstrip()[-1:] not in _ENDS)
 
 
