@@ -153,6 +153,7 @@ AGREE = [
     ("About a third of users churned.", "Roughly one third of the users churned."),
     ("It costs 1.5 million euros.", "It costs €1,500,000."),
     ("The function is called twice.", "The function gets called twice."),
+    ("Das Treffen beginnt um 15 Uhr.", "Um 15 Uhr beginnt das Treffen."),
     ("Mars has two moons, Phobos and Deimos.", "Mars has 2 moons: Deimos and Phobos."),
     ("El agua hierve a 100 grados.", "A 100 grados hierve el agua."),
     ("O prazo é 5 de março.", "5 de março é o prazo."),

@@ -82,7 +82,7 @@ then on in sur auf sobre que als dan plus moins mehr weniger luego después puis
 """
 _RELATIONS = frozenset(_RELATIONS_TEXT.split()) | _NEGATIONS
 """Words whose two sides are not interchangeable."""
-_PLACING_TEXT = "in on at during im am auf bei seit an en à au aux dans em no na nos nas nel nella durante"
+_PLACING_TEXT = "in on at during im am um auf bei seit an en à au aux dans em no na nos nas nel nella durante"
 _PLACING = frozenset(_PLACING_TEXT.split())
 """Prepositions of time and place, whose noun may stand anywhere in a sentence."""
 _ARTICLES = frozenset("the a an der die das den dem la le les el los las o os il lo".split())  # noqa: SIM905
