@@ -511,3 +511,8 @@ def test_agreement_is_symmetrical_and_between_nothing_and_one(one: str, other: s
     assert 0 <= found <= 1
     assert found == agreement([other, one])
     assert agreement([one, one]) == 1.0
+
+
+@pytest.mark.parametrize("piece", ["1,", "1", "1."])
+def test_long_texts_of_numbers_are_compared_in_linear_time(piece: str):
+    assert agreement([f"{piece * 20_000} one", f"{piece * 20_000} other"]) is not None

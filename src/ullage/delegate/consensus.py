@@ -37,6 +37,8 @@ _SHORT = 4
 """Maximum shared content words for an answer that is part of a longer one to agree with it."""
 _BRIEF = 6
 """Maximum content words of two answers for one different word in each to make them disagree."""
+_NEARBY = 200
+"""Characters around a word that are looked at."""
 _LONG = 40
 """Minimum content words for an additional negation to count as a remark instead of a contradiction."""
 
@@ -122,12 +124,12 @@ _TEEN_WORDS: Sequence[str] = "ten eleven twelve thirteen fourteen fifteen sixtee
 _TEN_WORDS: Sequence[str] = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
 _TENS = re.compile(rf"\b({'|'.join(_TEN_WORDS)})(?:[-\s]({'|'.join(_UNIT_WORDS)}))?\b", re.IGNORECASE)
 _TEENS = re.compile(rf"\b({'|'.join(_TEEN_WORDS[3:])})\b", re.IGNORECASE)
-_AMOUNT = rf"an?|{'|'.join((*_UNIT_WORDS, *_TEEN_WORDS))}|\d+(?:[.,]\d+)*"
+_AMOUNT = rf"an?|{'|'.join((*_UNIT_WORDS, *_TEEN_WORDS))}|(?<![\d.,])(?>\d+(?:[.,]\d+)*)"
 _HUNDREDS = re.compile(rf"\b({_AMOUNT})\s+hundred(?:\s+(?:and\s+)?({_AMOUNT}))?\b", re.IGNORECASE)
 _SCALED = re.compile(
     rf"\b({_AMOUNT})[-\s]+(thousand|million|billion|trillion)\b(?:\s+(?:and\s+)?(\d+)\b)?", re.IGNORECASE
 )
-_SCALED_BRIEFLY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(k|M|bn|B)\b")
+_SCALED_BRIEFLY = re.compile(r"(?<![\w.,])((?>\d+(?:\.\d+)?))(k|M|bn|B)\b")
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "M": 6, "bn": 9, "B": 9}
 """Powers of ten by their words and abbreviations."""
 _IRREGULAR_TEXT = """
@@ -161,8 +163,8 @@ _MONTHS = next(line for line in _ALTERNATIVES_TEXT.split("\n") if "january" in l
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\w-])")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _HOUR = re.compile(r"(?<![\d:.,])(\d{1,2})(?::([0-5]\d))?\s?([ap])\.?m\b", re.IGNORECASE)
-_PERCENTAGE = re.compile(r"(\d+(?:[.,]\d+)*)\s?(?:%|percent\b|per cent\b)", re.IGNORECASE)
-_COUNT = re.compile(r"(?<![$€£¥₹\w.])(\d+(?:[.,]\d+)*)\s+(?!percent\b|per cent\b)[^\W\d_]{2,}", re.IGNORECASE)
+_PERCENTAGE = re.compile(r"(?<![\d.,])((?>\d+(?:[.,]\d+)*))\s?(?:%|percent\b|per cent\b)", re.IGNORECASE)
+_COUNT = re.compile(r"(?<![$€£¥₹\w.,])((?>\d+(?:[.,]\d+)*))\s+(?!percent\b|per cent\b)[^\W\d_]{2,}", re.IGNORECASE)
 """A number of things, such as `50 users`."""
 _CHANGE = re.compile(r"\b(by|to)\s+[$€£]?(\d+(?:[.,]\d+)*)", re.IGNORECASE)
 """What tells `by 2` from `to 2`."""
@@ -180,7 +182,7 @@ _CODE = re.compile(
 _COMPOUND = re.compile("(?<![\u3400-\u9fff])[\u3400-\u9fff]{2,3}(?![\u3400-\u9fff])|[\u30a1-\u30fa\u30fc]{2,}")
 """A word between characters of another script, such as `京都` in `京都は日本の首都です`."""
 _MINUS = re.compile(r"(?<![\w)] )\b(?:minus|negative|moins|menos)\s+(?=\d)", re.IGNORECASE)
-_RATIO = re.compile(r"(?<!\w)(\d+(?:[.,]\d+)*)\s+(?:out\s+)?of\s+(\d+(?:[.,]\d+)*)")
+_RATIO = re.compile(r"(?<![\w.,])((?>\d+(?:[.,]\d+)*))\s+(?:out\s+)?of\s+(\d+(?:[.,]\d+)*)")
 _INITIALS = re.compile(r"((?:\b[A-Z]\.\s?)+)([A-Z]\w+)")
 _NUMERAL = re.compile(r"\b([A-Z]\w+) (I{1,3}|I?V|VI{1,3}|I?X|XI{1,3}|XI?V|XVI{0,3})\b(?!\.\w)")
 """A Roman numeral after a name, as in `World War I` or `Henry VIII`."""
@@ -219,15 +221,15 @@ class _Answer:
         text = _MINUS.sub("-", text)
         last = ""
         for found in _TOKEN.finditer(text):
-            word, before = found[0], last
+            word, before, ahead = found[0], last, text[max(0, found.start() - _NEARBY) : found.start()]
             last = word
             if word in _SYMBOLS:
                 tokens.append(_SYMBOLS[word])
             elif (before[-1:].isdigit() or before == "°") and (unit := _unit(word.lower())) is not None:
                 tokens.append(unit)
-            elif word == "None" and text[: found.start()].rstrip(" `*_\"'")[-1:] not in _ENDS | {""}:
+            elif word == "None" and ahead.rstrip(" `*_\"'")[-1:] not in _ENDS | {""}:
                 tokens.append("None_")
-            elif word.lower() in _LETTERS and _is_label(word, text[: found.start()], text[found.end() :]):
+            elif word.lower() in _LETTERS and _is_label(word, ahead, text[found.end() : found.end() + _NEARBY]):
                 tokens.append(f"{word}_")
             elif word.lower().endswith("n't"):
                 tokens.extend((word[:-3], "n't"))
