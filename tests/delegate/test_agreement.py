@@ -516,3 +516,10 @@ def test_agreement_is_symmetrical_and_between_nothing_and_one(one: str, other: s
 @pytest.mark.parametrize("piece", ["1,", "1", "1."])
 def test_long_texts_of_numbers_are_compared_in_linear_time(piece: str):
     assert agreement([f"{piece * 20_000} one", f"{piece * 20_000} other"]) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["3 thousand " + "1" * 5_000, "1" * 5_000 + " million", "1" * 5_000 + " hundred", "9" * 5_000 + "k"]
+)
+def test_a_number_of_any_length_is_compared(text: str):
+    assert agreement([text, "3"]) is not None
