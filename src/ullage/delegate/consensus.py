@@ -127,7 +127,7 @@ _TEENS = re.compile(rf"\b({'|'.join(_TEEN_WORDS[3:])})\b", re.IGNORECASE)
 _AMOUNT = rf"an?|{'|'.join((*_UNIT_WORDS, *_TEEN_WORDS))}|(?<![\d.,])(?>\d+(?:[.,]\d+)*)"
 _HUNDREDS = re.compile(rf"\b({_AMOUNT})\s+hundred(?:\s+(?:and\s+)?({_AMOUNT}))?\b", re.IGNORECASE)
 _SCALED = re.compile(
-    rf"\b({_AMOUNT})[-\s]+(thousand|million|billion|trillion)\b(?:\s+(?:and\s+)?(\d{1, 12})\b)?", re.IGNORECASE
+    rf"\b({_AMOUNT})[-\s]+(thousand|million|billion|trillion)\b(?:\s+(?:and\s+)?(\d{{1,12}})\b)?", re.IGNORECASE
 )
 _SCALED_BRIEFLY = re.compile(r"(?<![\w.,])((?>\d+(?:\.\d+)?))(k|M|bn|B)\b")
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "M": 6, "bn": 9, "B": 9}
