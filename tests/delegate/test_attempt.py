@@ -340,6 +340,8 @@ async def test_a_body_of_an_error_that_does_not_end_is_not_read_to_its_end():
         ("responses", {"type": "error", "code": "rate_limit_exceeded", "message": "slow"}, "rate_limited"),
         ("responses", {"type": "error", "code": "insufficient_quota", "message": "x"}, "exhausted"),
         ("anthropic", {"type": "error", "error": {"type": "billing_error", "message": "x"}}, "exhausted"),
+        ("responses", {"error": {"type": "rate_limit_error", "message": "slow"}}, "rate_limited"),
+        ("responses", {"error": "boom"}, "server"),
         ("responses", {"type": "response.failed", "response": {"error": {"code": "server_error"}}}, "server"),
         ("responses", {"type": "response.failed", "response": {}}, "server"),
         ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, "overloaded"),

@@ -2,13 +2,27 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from ullage.delegate import Alert, Ceiling, Ceilings, Scope, Spend, StoredPurse, Ticket, Unlimited, alerts, check, since
+from ullage.delegate import (
+    Alert,
+    Ceiling,
+    Ceilings,
+    LocalPurse,
+    Scope,
+    Spend,
+    StoredPurse,
+    Ticket,
+    Unlimited,
+    alerts,
+    check,
+    since,
+)
 from ullage.errors import OverBudget
 from ullage.store import Database
 from ullage.tool import ANONYMOUS, Caller
@@ -149,6 +163,23 @@ async def test_money_is_kept_exactly(database: Database):
         await one.settle(ticket, spend(1, "0.000000000001"))
     with pytest.raises(OverBudget):
         await one.reserve(spend(1, "0.000000000001"), ANONYMOUS, None)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("S4:budgets")
+async def test_neither_a_paid_call_nor_a_session_is_forgotten_when_a_month_begins():
+    times = [datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC), datetime(2026, 12, 1, 0, 0, 1, tzinfo=UTC)]
+    set_to = ceilings(session=Ceiling(tokens=100), month=Ceiling(tokens=100))
+    kept = LocalPurse(ceilings=lambda: set_to, now=lambda: times[0])
+    ticket = await kept.reserve(spend(60), ANONYMOUS, None)
+    settled = await kept.reserve(spend(10), ANONYMOUS, None)
+    await kept.settle(settled, spend(10))
+    del times[0]
+    await kept.reserve(spend(30), replace(ANONYMOUS, session="another"), None)
+    with pytest.raises(OverBudget, match="budget of this session"):
+        await kept.reserve(spend(31), ANONYMOUS, None)
+    await kept.settle(ticket, spend(50))
+    await kept.reserve(spend(20), replace(ANONYMOUS, session="a third"), None)
 
 
 @pytest.mark.anyio

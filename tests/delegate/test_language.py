@@ -1,6 +1,6 @@
 import pytest
 
-from delegate.sentences import OTHERS, SENTENCES
+from delegate.sentences import OTHERS, SENTENCES, SHORT
 from ullage.delegate import detect_language
 
 pytestmark = pytest.mark.requirement("S4:route")
@@ -47,6 +47,13 @@ def test_plain_sentences_in_eight_languages_are_detected_and_none_wrongly():
     told = [(language, detect_language(one)) for language, sentences in SENTENCES.items() for one in sentences]
     assert len(told) == 24
     assert sum(found == language for language, found in told) >= 22
+    assert [one for one in told if one[1] not in (one[0], None)] == []
+
+
+@pytest.mark.requirement("S4:route")
+def test_short_sentences_are_detected_as_well_and_none_wrongly():
+    told = [(language, detect_language(one)) for language, sentences in SHORT.items() for one in sentences]
+    assert sum(found == language for language, found in told) >= len(told) * 22 / 24
     assert [one for one in told if one[1] not in (one[0], None)] == []
 
 

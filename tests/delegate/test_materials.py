@@ -177,6 +177,14 @@ async def test_an_answer_that_does_not_fit_its_schema_is_asked_for_again():
     assert "'people' is a required property" in both.openai.bodies[2]["messages"][-1]["content"]
 
 
+async def test_an_empty_answer_is_asked_for_again_without_an_empty_message():
+    both = Both(Scripted([saying(""), saying('{"city": "Paris", "people": 1}')]))
+    async with both.client() as client:
+        reply = await run(source(client), {"prompt": "Please tell", "schema": dict(SCHEMA)})
+    assert json.loads(said(reply))["city"] == "Paris"
+    assert all(message["content"] for message in both.openai.bodies[1]["messages"])
+
+
 @pytest.mark.requirement("S4:schema")
 @pytest.mark.parametrize(
     "schema",
@@ -185,11 +193,52 @@ async def test_an_answer_that_does_not_fit_its_schema_is_asked_for_again():
         {"$ref": "https://elsewhere.test/schema"},
         {"patternProperties": {"(a+)+$": {}}},
         {"description": "x" * 30_000},
+        {"$ref": "#"},
+        {"$ref": "#/$defs/none"},
+        {"$ref": "#none"},
+        {"properties": {"a": {"$ref": "#/properties/a"}}},
+        {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}},
     ],
 )
 async def test_a_schema_that_cannot_be_checked_is_refused(schema: Mapping[str, Any]):
     with pytest.raises(InvalidArguments, match="schema"):
         check_schema(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"next": {"$ref": "#"}}},
+        {"items": {"$ref": "#/$defs/a~1b"}, "$defs": {"a/b": {"type": "string"}}},
+        {"items": {"$ref": "#one"}, "$defs": {"a": {"$anchor": "one", "type": "string"}}},
+        {"anyOf": [{"type": "string"}, {"$ref": "#/anyOf/0"}]},
+        {"$defs": {f"a{n}": {"anyOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(60)} | {"a60": {}}},
+    ],
+)
+async def test_a_schema_may_refer_to_its_parts(schema: JsonObject):
+    check_schema(schema)
+
+
+@pytest.mark.requirement("S4:schema")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}',
+        '\ufeff{"a": 1}',
+        '```\n{"a": 1}\n```',
+        'Here it is:\n\n```json\n{"a": 1}\n```\nTell me if you need more.',
+        'Sure! {"a": 1} is the answer.',
+        '<think>perhaps {"a": 2}?</think>\n{"a": 1}',
+    ],
+)
+async def test_words_around_the_json_cost_no_second_answer(text: str):
+    assert json.loads(read_fitting(text, {"type": "object", "required": ["a"]})) == {"a": 1}
+
+
+@pytest.mark.parametrize("text", ["", "{", "none", "NaN", '{"a": Infinity}', "[" * 100_000, "{a} and {b}"])
+async def test_what_is_no_json_is_not_taken_for_it(text: str):
+    with pytest.raises(UnfitAnswer):
+        read_fitting(text, {})
 
 
 async def test_a_pattern_that_takes_for_ever_is_not_run():

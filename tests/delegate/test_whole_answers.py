@@ -297,6 +297,9 @@ def failing(kind: str) -> Any:  # noqa: ANN401 - whatever a scripted provider an
     return {
         "refused": httpx2.ConnectError("no"),
         "503": httpx2.Response(503),
+        "308": httpx2.Response(308, headers={"location": "https://elsewhere.test"}),
+        "200 rejected": httpx2.Response(200, json={"error": {"type": "rate_limit_error", "message": "slow down"}}),
+        "200 broken": httpx2.Response(200, json={"error": {"code": 500, "message": "boom"}}),
         "504": httpx2.Response(504),
         "524": httpx2.Response(524),
         "lost": httpx2.RemoteProtocolError("Server disconnected without sending a response."),
@@ -308,7 +311,10 @@ def failing(kind: str) -> Any:  # noqa: ANN401 - whatever a scripted provider an
 @pytest.mark.requirement("S4:cost", "S4:budgets")
 @pytest.mark.parametrize(
     ("kind", "output"),
-    [("refused", 0), ("503", 0), ("504", 2048), ("524", 2048), ("lost", 2048), ("empty", 2048), ("cut", 2048)],
+    [
+        *(("refused", 0), ("503", 0), ("504", 2048), ("524", 2048), ("lost", 2048), ("empty", 2048), ("cut", 2048)),
+        *(("308", 0), ("200 rejected", 0), ("200 broken", 2048)),
+    ],
 )
 @pytest.mark.anyio
 async def test_a_call_that_may_have_been_billed_is_booked_at_its_estimate(kind: str, output: int):
@@ -550,3 +556,54 @@ def test_an_event_of_null_is_no_content(wire: str):
 def test_content_in_parts_and_further_choices(choice: dict[str, Any], text: str):
     said = [{"choices": [choice]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}, "[DONE]"]
     assert answer(Body(list(events(said))), provider("chat")).text == text
+
+
+COUNTED = {"prompt_tokens": 39, "completion_tokens": 5}
+NOT_COUNTED = [one for one in ANSWERS["chat"] if isinstance(one, dict) and "usage" not in one]
+RESPONSES_COUNTED = {"input_tokens": 39, "output_tokens": 5}
+CREATED, *DELTAS, _ = ANSWERS["responses"]
+COMPLETED: dict[str, Any] = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+IN_PROGRESS = {"type": "response.in_progress", "response": {"usage": RESPONSES_COUNTED}}
+*MESSAGE, MESSAGE_DELTA, MESSAGE_STOP = ANSWERS["anthropic"]
+ZEROS = {"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 5}
+
+
+@pytest.mark.requirement("S4:cost")
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        ("chat", [*NOT_COUNTED[:-1], {"choices": [{**NOT_COUNTED[-1]["choices"][0], "usage": COUNTED}]}, "[DONE]"]),
+        ("chat", [*NOT_COUNTED[:-1], {**NOT_COUNTED[-1], "x_groq": {"usage": COUNTED}}, "[DONE]"]),
+        ("chat", [*NOT_COUNTED, "[DONE]", {"choices": [], "usage": COUNTED}]),
+        ("chat", [{"choices": [], "usage": COUNTED}, *NOT_COUNTED, "[DONE]"]),
+        ("chat", [*NOT_COUNTED, {"usage": COUNTED}, {"usage": dict.fromkeys(COUNTED, 0)}, "[DONE]"]),
+        ("chat", [*NOT_COUNTED, {"usage": RESPONSES_COUNTED}, "[DONE]"]),
+        ("responses", [CREATED, *DELTAS, {**COMPLETED, "usage": RESPONSES_COUNTED}]),
+        ("responses", [CREATED, *DELTAS, {**COMPLETED, "response": {"status": "completed", "usage": COUNTED}}]),
+        ("responses", [CREATED, IN_PROGRESS, *DELTAS, COMPLETED]),
+        ("anthropic", [*MESSAGE, {**MESSAGE_DELTA, "usage": ZEROS}, MESSAGE_STOP]),
+    ],
+)
+def test_usage_is_found_wherever_a_server_puts_it(wire: str, said: list[Any]):
+    read = answer(Body(list(events(said))), provider(wire))
+    assert (read.text, read.usage.input, read.usage.output) == ("Hello there", 39, 5)
+
+
+@pytest.mark.parametrize("wire", list(ANSWERS))
+def test_events_without_an_empty_line_between_them_are_read_one_by_one(wire: str):
+    joined = b"".join(event.removesuffix(b"\n") for event in events(ANSWERS[wire]))
+    assert answer(Body([joined]), provider(wire)).text == "Hello there"
+
+
+@pytest.mark.parametrize("wire", list(ANSWERS))
+def test_an_event_written_over_several_lines_is_one_event(wire: str):
+    written = [one if isinstance(one, str) else json.dumps(one, indent=1) for one in ANSWERS[wire]]
+    pieces = ["".join(f"data: {line}\n" for line in one.splitlines()) + "\n" for one in written]
+    assert answer(Body([piece.encode() for piece in pieces]), provider(wire)).text == "Hello there"
+
+
+@pytest.mark.parametrize("reason", ["", "null", "None", None])
+def test_a_reason_that_says_nothing_ends_no_answer(reason: str | None):
+    first, second, *rest = ANSWERS["chat"]
+    begun = {"choices": [{**first["choices"][0], "finish_reason": reason}]}
+    assert answer(Body(list(events([begun, second, *rest]))), provider("chat")).text == "Hello there"

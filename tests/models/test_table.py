@@ -98,6 +98,15 @@ def test_a_publisher_before_a_name_is_no_host(name: str, identity: str) -> None:
         ("qwen3.6:latest", "qwen3.6-35b-a3b"),
         ("gpt-oss:20b", "gpt-oss-20b"),
         ("mistral", "mistral-7b-v0.3"),
+        ("mistral:7b", "open-mistral-7b"),
+        ("mistral:7b-instruct-v0.3-q4_0", "mistral-7b-v0.3"),
+        ("ollama/mistral:7b", "open-mistral-7b"),
+        ("/models/llama-3.1-8b-instruct.Q4_K_M.gguf", "llama-3.1-8b"),
+        (r"C:\models\gemma-3-4b-it-Q8_0.gguf", "gemma-3-4b-it"),
+        ("phi-4.IQ3_XS.gguf", "phi-4"),
+        ("accounts/x/models/llama-v3p1-8b-instruct#accounts/x/deployments/abc", "llama-3.1-8b"),
+        ("azure/gpt-4o.ft-a1b2c3", "gpt-4o"),
+        ("in.anthropic.claude-3-haiku-20240307-v1:0", "claude-3-haiku"),
     ],
 )
 def test_the_tag_of_a_local_model_is_part_of_its_name(name: str, identity: str) -> None:
@@ -177,7 +186,14 @@ def test_a_window_in_the_name_is_the_window(name: str, identity: str, window: in
 
 @pytest.mark.parametrize(
     ("name", "identity"),
-    [("gpt-5.6-sol-mini", "gpt-5.6-sol"), ("qwen3.6-max", "qwen3.6-35b-a3b"), ("claude-v9", "claude-sonnet-5-5")],
+    [
+        *(("gpt-5.6-sol-mini", "gpt-5.6-sol"), ("qwen3.6-max", "qwen3.6-35b-a3b"), ("claude-v9", "claude-sonnet-5-5")),
+        *(
+            ("qwen3-coder:30b", "qwen3-coder-480b-a35b-instruct"),
+            ("gemma2:2b", "gemma-2-9b"),
+            ("deepseek-r1:8b", "deepseek-r1"),
+        ),
+    ],
 )
 def test_another_size_or_version_is_a_guess(name: str, identity: str) -> None:
     match = TABLE.find(name)
@@ -597,3 +613,14 @@ def test_a_single_letter_is_no_word_of_a_name() -> None:
     assert table.nearest("makers/toy-q", 5) == ("toy-r", "toy-rr")
     assert table.nearest("toy-q", 1) == ("toy-r",)
     assert len(_made_up(*((f"toy-{n}", []) for n in range(9))).nearest("toy-x")) == 3
+
+
+@pytest.mark.parametrize("name", ["phi4:14b", "deepseek-v3:671b", "command-r:35b", "mistral-nemo:12b", "qwen3-8b-4bit"])
+def test_the_size_of_a_model_itself_is_no_guess(name: str) -> None:
+    assert not TABLE.find(name).is_guess
+
+
+def test_a_folder_called_models_is_no_host() -> None:
+    assert TABLE.find("accounts/x/models/gpt-oss-20b").host is None
+    assert TABLE.find("/models/gpt-oss-20b.gguf").host is None
+    assert TABLE.find("models/gemini-2.5-pro").host == "google"

@@ -108,6 +108,8 @@ def test_what_is_swapped_for_a_link_after_the_check_is_not_read(root: Path, monk
         *("AuthKey_1.p8", "http.keytab", "id_ed25519", ".ssh/config", ".git/config", ".npmrc"),
         *(".dev.vars", ".secrets", "db.secret", "kubeconfig", ".s3cfg", "sub/auth.json", ".config/gcloud/x.db"),
         *("application_default_credentials.json", ".cargo/credentials.toml", "rclone.conf", ".password-store/a.txt"),
+        *("server.key.bak", "google-credentials.json", "x-firebase-adminsdk-1.json", "serviceAccountKey.json"),
+        *("ssh_host_ecdsa_key", ".bash_history", "passwords.csv", "secret.yaml", "private_key.txt", "kubeconfig.yaml"),
     ],
 )
 def test_what_is_called_like_a_secret_is_refused(root: Path, name: str):
@@ -128,6 +130,13 @@ def test_what_is_called_like_a_secret_is_refused(root: Path, name: str):
         "AKIA" + "A1B2C3D4E5F6G7H8",
         "ghp_" + "a1" * 18,
         "sk-ant-" + "x1" * 20,
+        "gsk_" + "a1" * 26,
+        "pypi-AgE" + "a1" * 40,
+        "dop_v1_" + "a1" * 32,
+        "AGE-SECRET-KEY-1" + "Q2" * 29,
+        "aws_secret_access_key = " + "aB/1" * 10,
+        "PuTTY-User-Key-File-3: ssh-ed25519",
+        "https://hooks.slack.com/services/T0/B0/" + "a1" * 12,
         "my own provider key",
     ],
 )
@@ -239,6 +248,20 @@ def test_what_is_too_large_no_text_or_no_file_is_refused(root: Path):
         roots(root).texts(("pipe",))
     with pytest.raises(InvalidArguments, match="more than 50"):
         roots(root).texts(("src/a.py",) * 51)
+
+
+@pytest.mark.parametrize(
+    "name", ["secrets.py", "tokens.json", ".env.example", "credentials.py", "known_hosts", "key.py"]
+)
+def test_source_files_about_secrets_are_read(root: Path, name: str):
+    (root / name).write_text("task-runner-with-a-very-long-name-of-a-class", encoding="utf-8")
+    assert roots(root).texts((name,)) == {name: "task-runner-with-a-very-long-name-of-a-class"}
+
+
+@pytest.mark.requirement("S4:schema")
+def test_a_path_that_no_file_system_takes_cannot_be_read(root: Path):
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        roots(root).texts(("a" * 5_000,))
 
 
 @pytest.mark.requirement("S4:schema")

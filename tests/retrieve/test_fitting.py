@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from retrieve.retrievers import tokens
 from ullage.retrieve import Passage, Place
-from ullage.retrieve.retriever import fit_passages, shown_as
+from ullage.retrieve.retriever import fit_passages, trim_passages
 
 pytestmark = pytest.mark.requirement("S4:more")
 
@@ -24,7 +24,7 @@ LINES = st.lists(st.text(st.characters(exclude_characters="\n"), max_size=60), m
 
 @given(st.lists(LINES, max_size=6), st.integers(1, 400))
 def test_the_text_is_never_over_the_budget(texts: list[list[str]], budget: int):
-    passages = shown_as([passage(f"{number}.txt", *lines) for number, lines in enumerate(texts)])
+    passages = trim_passages([passage(f"{number}.txt", *lines) for number, lines in enumerate(texts)])
     shown = fit_passages(passages, lambda number: f"-- {number} of {len(passages)}", tokens, budget)
     assert tokens(shown.text) <= budget
     assert all(place.citation in shown.text for place in shown.places)
@@ -61,20 +61,20 @@ def test_where_nothing_fits_there_is_nothing():
 
 
 def test_empty_lines_around_a_passage_are_not_shown_nor_cited():
-    (shown,) = shown_as([passage("a", "", "  ", "word", "", "more", "", first=10)])
+    (shown,) = trim_passages([passage("a", "", "  ", "word", "", "more", "", first=10)])
     assert shown == passage("a", "word", "", "more", first=12)
-    assert shown_as([passage("a", "", " ")]) == ()
+    assert trim_passages([passage("a", "", " ")]) == ()
 
 
 def test_the_same_text_is_shown_once():
-    assert shown_as([passage("a", "word"), passage("b", "word")]) == (passage("a", "word"),)
+    assert trim_passages([passage("a", "word"), passage("b", "word")]) == (passage("a", "word"),)
 
 
 def test_what_nobody_sees_is_taken_out_and_a_line_stays_one():
-    (shown,) = shown_as([passage("a", "one\u202e\u200btwo\x1b[0m", "three\u2028four\x85five")])
+    (shown,) = trim_passages([passage("a", "one\u202e\u200btwo\x1b[0m", "three\u2028four\x85five")])
     assert shown.lines == ("onetwo[0m", "three four five")
 
 
 def test_a_line_for_machines_is_shown_by_its_beginning():
-    (shown,) = shown_as([passage("a", "x" * 50_000)])
+    (shown,) = trim_passages([passage("a", "x" * 50_000)])
     assert shown.lines == ("x" * 1_000 + "…",)

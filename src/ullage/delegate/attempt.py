@@ -37,6 +37,7 @@ import anyio
 import httpx2
 
 from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult, table_at, tables_at, text_at
+from ullage.models import Usage
 from ullage.tool import Json, JsonObject, Progress
 from ullage.tracing import trace_fields
 
@@ -179,25 +180,21 @@ def remove_quotations(said: str, messages: Iterable[Message], secrets: Iterable[
     kept: list[str] = []
     done = at = 0
     while at + _STEP <= len(said):
-        start, end = _quotation(said, at, asked, done)
+        # The longest stretch around the piece that also occurs in the request.
+        start, end = at, at + _STEP
+        if said[start:end] in asked:
+            while end < len(said) and said[start : end + 1] in asked:
+                end += 1
+            while start > done and said[start - 1 : end] in asked:
+                start -= 1
+        else:
+            end = at
         if end - start >= _LEAST:
             kept.append(f"{said[done:start]}…")
             done = end
         at = max(at + _STEP, end)
     kept.append(said[done:])
     return "".join(kept)
-
-
-def _quotation(said: str, at: int, asked: str, least: int) -> tuple[int, int]:
-    """Return the longest stretch around a piece that also occurs in the request; empty if the piece does not occur."""
-    start, end = at, at + _STEP
-    if said[start:end] not in asked:
-        return at, at
-    while end < len(said) and said[start : end + 1] in asked:
-        end += 1
-    while start > least and said[start - 1 : end] in asked:
-        start -= 1
-    return start, end
 
 
 def _texts(parts: Iterable[Part]) -> Iterator[str]:
@@ -334,7 +331,7 @@ async def attempt(
     Raises:
         ProviderFailed: no complete answer arrived.
     """
-    reader, asked, came = reader or provider.wire.reader(), anyio.current_time(), list[RawEvent]()
+    reader, asked, read_events = reader or provider.wire.reader(), anyio.current_time(), list[RawEvent]()
     timeouts = provider.timeouts.for_reasoning() if outgoing.thinks else provider.timeouts
     try:
         try:
@@ -344,7 +341,7 @@ async def attempt(
                     timeouts=timeouts,
                     asked=asked,
                     hear=hear,
-                    came=came,
+                    read_events=read_events,
                     is_reasoning=outgoing.thinks,
                 )
                 await _listen(response, listening)
@@ -353,7 +350,7 @@ async def attempt(
             if not reader.is_whole:
                 raise
         # If the stream contains several copies, one of them is read again.
-        answer, single = reader.finish(), single_copy(came)
+        answer, single = reader.finish(), single_copy(read_events)
         if single is None:
             return answer
         again = provider.wire.reader()
@@ -381,12 +378,22 @@ async def _response(
     Raises:
         ProviderFailed: the connection failed, or the response has an error status.
     """
-    request = _request(client, provider, outgoing)
+    written = provider.wire.write(outgoing)
+    headers = {**{key: str(value) for key, value in written.headers.items()}, **provider.headers}
+    if provider.key is not None:
+        headers |= provider.wire.authorize(provider.key)
+    request = client.build_request(
+        "POST",
+        provider.base_url.rstrip("/") + written.path,
+        headers={**trace_fields(), **headers, "content-type": "application/json", "accept": "text/event-stream"},
+        content=json.dumps(written.body, ensure_ascii=False).encode("utf-8", "replace"),
+        timeout=httpx2.Timeout(None, connect=provider.timeouts.connect, pool=provider.timeouts.connect),
+    )
     with _translate_client_errors("connect"):
         with _within(timeouts.first_byte, "first_byte"):
             response = await client.send(request, stream=True)
         try:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 with _within(timeouts.idle, "idle"):
                     body = bytearray()
                     async for piece in response.aiter_bytes():
@@ -398,21 +405,6 @@ async def _response(
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                 await response.aclose()
-
-
-def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing) -> httpx2.Request:
-    written = provider.wire.write(outgoing)
-    headers = {**{key: str(value) for key, value in written.headers.items()}, **provider.headers}
-    if provider.key is not None:
-        headers |= provider.wire.authorize(provider.key)
-    timeouts = httpx2.Timeout(None, connect=provider.timeouts.connect, pool=provider.timeouts.connect)
-    return client.build_request(
-        "POST",
-        provider.base_url.rstrip("/") + written.path,
-        headers={**trace_fields(), **headers, "content-type": "application/json", "accept": "text/event-stream"},
-        content=json.dumps(written.body, ensure_ascii=False).encode("utf-8", "replace"),
-        timeout=timeouts,
-    )
 
 
 class _Raw(httpx2.AsyncByteStream):
@@ -473,12 +465,12 @@ class _Listening:
     timeouts: Timeouts
     asked: float
     hear: Hear
-    came: list[RawEvent]
+    read_events: list[RawEvent]
     """The events read, in order."""
     is_reasoning: bool = False
     repeats: RepeatFilter = field(default_factory=RepeatFilter)
     numbers: SequenceNumbers = field(default_factory=SequenceNumbers)
-    carried: float | None = None
+    last_content: float | None = None
     """When the last event other than a keep-alive arrived; None before the first."""
 
     @property
@@ -487,17 +479,21 @@ class _Listening:
 
     def take(self, event: httpx2.ServerSentEvent) -> None:
         if event.event not in _KEEP_ALIVES and event.data.strip() not in _EMPTY:
-            self.carried = anyio.current_time()
-            came = (event.event, event.data)
-            if not self.numbers.is_replay(event.id, came):
-                self.read(self.repeats.pass_on(came, is_whole=self.reader.is_whole))
+            self.last_content = anyio.current_time()
+            lines = [line.strip() for line in event.data.split("\n") if line.strip()]
+            # Some servers send no empty line between events, so that each line of the data is an event.
+            is_joined = all(line == _END or (line[0] == "{" and line[-1] == "}") for line in lines)
+            for data in lines if len(lines) > 1 and is_joined else [event.data]:
+                came = (event.event, data)
+                if not self.is_over and not self.numbers.is_replay(event.id, came):
+                    self.read(self.repeats.pass_on(came, is_whole=self.reader.is_whole))
 
     def read(self, events: Iterable[RawEvent]) -> None:
         for name, data in events:
             if data.strip() == _END:
                 self.repeats.is_over = True
                 return
-            self.came.append((name, data))
+            self.read_events.append((name, data))
             for heard in self.reader.feed(name, data):
                 if isinstance(heard, ThinkingDelta) and not self.is_reasoning:
                     self.timeouts, self.is_reasoning = self.timeouts.for_reasoning(), True
@@ -506,15 +502,15 @@ class _Listening:
     def deadline(self) -> float:
         """Return the time by which further activity must arrive."""
         limits, first = self.timeouts, self.asked + self.timeouts.first_byte
-        if self.carried is not None and self.reader.is_whole:
+        if self.last_content is not None and self.reader.is_whole:
             # A keep-alive after the answer does not count.
-            return self.carried + (_TRAILER if self.reader.so_far().output is None else _TRAILER_COUNTED)
-        wait = limits.first_byte if self.carried is None else limits.idle
-        last = max(first, (self.asked if self.carried is None else self.carried) + limits.keep_alive)
+            return self.last_content + (_TRAILER if self.reader.so_far().output is None else _TRAILER_COUNTED)
+        wait = limits.first_byte if self.last_content is None else limits.idle
+        last = max(first, (self.asked if self.last_content is None else self.last_content) + limits.keep_alive)
         return min(anyio.current_time() + wait, last)
 
     def silent(self) -> ProviderFailed:
-        if self.carried is None:
+        if self.last_content is None:
             return _silence_error(self.timeouts.first_byte, "first_byte")
         return _silence_error(min(self.timeouts.idle, self.timeouts.keep_alive), "idle")
 
@@ -544,7 +540,7 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
             raise listening.silent()
         if (
             stream.document is None
-            and not listening.came
+            and not listening.read_events
             and response.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream"
         ):
             raise ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
@@ -580,9 +576,11 @@ async def _read_events(
                 raise
         touch()
         if listening.is_over:
-            with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError):
-                async for _ in events:
-                    pass
+            with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError, ProviderFailed):
+                async for late in events:
+                    # Some servers send the usage after the end marker.
+                    if listening.reader.is_whole and listening.reader.so_far() == Usage() and '"usage"' in late.data:
+                        listening.reader.feed(late.event, late.data)
             return
     listening.read(listening.repeats.take_held())
 
@@ -677,7 +675,7 @@ _PAUSE = 0.5
 
 
 @dataclass(slots=True)
-class _Heard:
+class _CharacterCount:
     characters: int = 0
 
     def hear(self, event: Event) -> None:
@@ -687,13 +685,22 @@ class _Heard:
 @asynccontextmanager
 async def progress_listener(progress: Progress | None) -> AsyncGenerator[Hear]:
     """Yield a listener that reports progress to the client while an answer arrives."""
-    heard = _Heard()
+    heard = _CharacterCount()
     if progress is None:
         yield heard.hear
         return
+
+    async def report() -> None:
+        reported = 0
+        while True:
+            await anyio.sleep(_PAUSE)
+            if heard.characters > reported:
+                reported = heard.characters
+                await progress(float(reported), None, f"{reported:,} characters")
+
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_tell, heard, progress)
+        tasks.start_soon(report)
         try:
             yield heard.hear
         except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
@@ -702,12 +709,3 @@ async def progress_listener(progress: Progress | None) -> AsyncGenerator[Hear]:
             tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
-
-
-async def _tell(heard: _Heard, progress: Progress) -> None:
-    told = 0
-    while True:
-        await anyio.sleep(_PAUSE)
-        if heard.characters > told:
-            told = heard.characters
-            await progress(float(told), None, f"{told:,} characters")

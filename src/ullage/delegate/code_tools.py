@@ -283,8 +283,14 @@ def _apply_lines(text: str, patch: FilePatch) -> str:
         wanted = max(hunk.start - 1, 0) + shift
         at = _place(lines, hunk.before, wanted)
         if at is None:
-            place = patch.new or patch.old
-            raise PatchFailed(f"hunk {number} of `{place}` does not fit: {_difference(lines, hunk.before, wanted)}")
+            why = "its lines are not there"
+            for offset, line in enumerate(hunk.before, wanted):
+                there = lines[offset] if offset < len(lines) else None
+                if there != line:
+                    found = "the file ends" if there is None else f"the file has `{there[:80]}`"
+                    why = f"at line {offset + 1} {found}, the patch `{line[:80]}`"
+                    break
+            raise PatchFailed(f"hunk {number} of `{patch.new or patch.old}` does not fit: {why}")
         if at + len(hunk.before) == len(lines):
             is_open = hunk.is_open or (is_open and hunk.last_mark == " ")
         lines[at : at + len(hunk.before)] = hunk.after
@@ -299,15 +305,6 @@ def _place(lines: list[str], before: list[str], wanted: int) -> int | None:
     last = len(lines) - len(before)
     fitting = [at for at in range(last + 1) if lines[at : at + len(before)] == before]
     return min(fitting, key=lambda at: abs(at - wanted), default=None)
-
-
-def _difference(lines: list[str], before: list[str], wanted: int) -> str:
-    for offset, line in enumerate(before):
-        there = lines[wanted + offset] if wanted + offset < len(lines) else None
-        if there != line:
-            found = "the file ends" if there is None else f"the file has `{there[:80]}`"
-            return f"at line {wanted + offset + 1} {found}, the patch `{line[:80]}`"
-    return "its lines are not there"
 
 
 SEED = "20250101"
@@ -394,8 +391,9 @@ def patch_of(files: Mapping[str, str], patches: list[FilePatch]) -> str:
             about = f"deleted {_MODE}\n"
         else:
             about = "" if old == path else f"rename from {_quote(old)}\nrename to {_quote(path)}\n"
+        hunks = "".join(line if line.endswith("\n") else f"{line}\n{_OPEN}" for line in lines)
         names = f"{_quote(f'a/{old}')} {_quote(f'b/{path}')}"
-        whole += f"{_HEADER}{names}\n{about}{''.join(map(_end_line, lines))}"
+        whole += f"{_HEADER}{names}\n{about}{hunks}"
     if not whole:
         raise PatchFailed("it changes nothing")
     return whole
@@ -405,10 +403,6 @@ def _patching_lines(text: str) -> list[str]:
     """Split a text at newlines only, and keep them."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
-
-
-def _end_line(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n{_OPEN}"
 
 
 def _patch_header_name(side: str, path: str, content: str | None) -> str:

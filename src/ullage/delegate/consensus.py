@@ -15,7 +15,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from decimal import Decimal
+from functools import cache, cached_property
 from itertools import combinations
 
 import anyio
@@ -27,7 +28,6 @@ from .attempt import Hear
 from .checked_answers import as_one_call, asked, system
 from .delegation import Ask, Delegate
 from .model_call import Outcome
-from .policy import Policy
 
 __all__ = ["Consensus", "agreement", "consensus", "groups"]
 
@@ -37,6 +37,8 @@ _SHORT = 4
 """Maximum shared content words for an answer that is part of a longer one to agree with it."""
 _BRIEF = 6
 """Maximum content words of two answers for one different word in each to make them disagree."""
+_NEARBY = 200
+"""Characters around a word that are looked at."""
 _LONG = 40
 """Minimum content words for an additional negation to count as a remark instead of a contradiction."""
 
@@ -62,7 +64,7 @@ no answer answers equals equal namely called named simply indeed certainly cours
 de da dos das em na nos nas ao à e é são foi ser está que se por para com como mais el la los las lo un una unos
 unas del al en y es son fue con su sus le les l d une des du et est sont au aux dans pour qui ce cette il elle sur
 der die ein eine einer eines einem einen den dem und ist sind war zu im von mit auf für er sie gli di della dei
-delle è sono che per uno het een zijn van op te voor met dat
+delle è sono che per uno het een zijn van op te voor met dat haben gibt há tem têm tiene tienen heeft
 """
 _SMALL = frozenset(_SMALL_TEXT.split())
 _LETTERS = frozenset(word for word in _SMALL if len(word) == 1 and word.isascii())
@@ -82,7 +84,7 @@ then on in sur auf sobre que als dan plus moins mehr weniger luego después puis
 """
 _RELATIONS = frozenset(_RELATIONS_TEXT.split()) | _NEGATIONS
 """Words whose two sides are not interchangeable."""
-_PLACING_TEXT = "in on at during im am auf bei seit an en à au aux dans em no na nos nas nel nella durante"
+_PLACING_TEXT = "in on at during im am um auf bei seit an en à au aux dans em no na nos nas nel nella durante"
 _PLACING = frozenset(_PLACING_TEXT.split())
 """Prepositions of time and place, whose noun may stand anywhere in a sentence."""
 _ARTICLES = frozenset("the a an der die das den dem la le les el los las o os il lo".split())  # noqa: SIM905
@@ -94,7 +96,7 @@ _RELATIONS_OF = frozenset(_RELATIONS_OF_TEXT.split())
 """Further ones where `of` follows."""
 _ALTERNATIVES_TEXT = """
 on off; up down; before after; above below; over under; inside outside; all some; always sometimes; and or
-am pm; in out; only everyone everybody
+am pm; in out; only everyone everybody; may must; can must; optional mandatory; optional required
 mais menos; more less fewer; && ||
 january february march april may june july august september october november december
 """
@@ -104,8 +106,32 @@ _OPPOSED = ("un", "in", "im", "ir", "il", "dis", "non")
 """Prefixes that reverse the meaning of a word."""
 _COPULAS_TEXT = "is are was were be equals é es est ist è são son sont sind sono"
 _COPULAS = frozenset(_COPULAS_TEXT.split())
-_DIGITS_TEXT = "zero one two three four five six seven eight nine ten eleven twelve"
-_DIGITS = {word: str(number) for number, word in enumerate(_DIGITS_TEXT.split())}
+_DIGITS_TEXT = """
+zero one two three four five six seven eight nine ten eleven twelve
+- eins zwei drei vier fünf sechs sieben acht neun zehn
+zéro - deux trois quatre cinq - sept huit - dix
+cero - - tres cuatro cinco seis siete ocho nueve diez
+- - dois três quatro - - sete oito nove dez
+- - - tre quattro cinque - sette - - dieci
+- - twee drie - vijf zes zeven - negen tien
+"""
+"""Number words by their number; `-` marks those that are also other words."""
+_DIGITS = {
+    word: str(number) for line in _DIGITS_TEXT.splitlines() for number, word in enumerate(line.split()) if word != "-"
+}
+_UNIT_WORDS: Sequence[str] = "one two three four five six seven eight nine".split()  # noqa: SIM905
+_TEEN_WORDS: Sequence[str] = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()  # noqa: SIM905
+_TEN_WORDS: Sequence[str] = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
+_TENS = re.compile(rf"\b({'|'.join(_TEN_WORDS)})(?:[-\s]({'|'.join(_UNIT_WORDS)}))?\b", re.IGNORECASE)
+_TEENS = re.compile(rf"\b({'|'.join(_TEEN_WORDS[3:])})\b", re.IGNORECASE)
+_AMOUNT = rf"an?|{'|'.join((*_UNIT_WORDS, *_TEEN_WORDS))}|(?<![\d.,])(?>\d+(?:[.,]\d+)*)"
+_HUNDREDS = re.compile(rf"\b({_AMOUNT})\s+hundred(?:\s+(?:and\s+)?({_AMOUNT}))?\b", re.IGNORECASE)
+_SCALED = re.compile(
+    rf"\b({_AMOUNT})[-\s]+(thousand|million|billion|trillion)\b(?:\s+(?:and\s+)?(\d{{1,12}})\b)?", re.IGNORECASE
+)
+_SCALED_BRIEFLY = re.compile(r"(?<![\w.,])((?>\d+(?:\.\d+)?))(k|M|bn|B)\b")
+_SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "M": 6, "bn": 9, "B": 9}
+"""Powers of ten by their words and abbreviations."""
 _IRREGULAR_TEXT = """
 wrote write written write won win made make built build began begin begun begin became become took take taken take
 gave give given give went go gone go came come saw see seen see said say told tell found find got get held hold
@@ -117,6 +143,12 @@ https https
 dozen 12 children child people person men man women woman feet foot cities city countries country
 """
 _IRREGULAR: dict[str, str] = dict(zip(_IRREGULAR_TEXT.split()[::2], _IRREGULAR_TEXT.split()[1::2], strict=True))
+_SYNONYMS_TEXT = """
+begin start commence; end finish conclude; buy purchase; price cost; large big huge; small little tiny
+quick fast rapid; allow permit; forbid prohibit ban; locate situate; occur happen; show display; help assist
+fix repair; delete remove erase; select choose pick; answer reply respond; contain include; author write
+height high tall; length long; width wide; depth deep; weight weigh heavy; age old; car automobile; doctor physician
+"""
 _SYMBOLS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "%": "percent", "°": "degree"}
 _UNITS_TEXT = """
 km kilometer cm centimeter mm millimeter m meter kilometre kilometer centimetre centimeter metre meter mi mile ft foot
@@ -130,9 +162,27 @@ _UNIT_NAMES = frozenset({*_UNITS.values(), *_SYMBOLS.values()})
 _MONTHS = next(line for line in _ALTERNATIVES_TEXT.split("\n") if "january" in line).split()
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\w-])")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
-_FULL_HOUR = re.compile(r"(?<=\d):00(?=\s?[ap]\.?m\b)", re.IGNORECASE)
+_HOUR = re.compile(r"(?<![\d:.,])(\d{1,2})(?::([0-5]\d))?\s?([ap])\.?m\b", re.IGNORECASE)
+_PERCENTAGE = re.compile(r"(?<![\d.,])((?>\d+(?:[.,]\d+)*))\s?(?:%|percent\b|per cent\b)", re.IGNORECASE)
+_COUNT = re.compile(r"(?<![$€£¥₹\w.,])((?>\d+(?:[.,]\d+)*))\s+(?!percent\b|per cent\b)[^\W\d_]{2,}", re.IGNORECASE)
+"""A number of things, such as `50 users`."""
+_CHANGE = re.compile(r"\b(by|to)\s+[$€£]?(\d+(?:[.,]\d+)*)", re.IGNORECASE)
+"""What tells `by 2` from `to 2`."""
+_RATE = re.compile(r"(?<=[^\W\d_])/(h|hr|s|sec|min)\b")
+_RATE_UNITS = {"h": "hour", "hr": "hour", "s": "second", "sec": "second", "min": "minute"}
+_PROPORTION = re.compile(r"(?<=\d) to (?=\d)")
+_GROWTH = re.compile(r"\b[OΘΩ]\(((?:[^()]|\([^()]*\))*)\)")
+"""The order of growth of a function, such as `O(n log n)`."""
+_POWERS = str.maketrans({"²": "^2", "³": "^3", "’": "'"})
+_SPACING = str.maketrans(dict.fromkeys(" *·"))
+_CODE = re.compile(
+    r"#[0-9a-fA-F]{3,8}\b|\b(?!\d+[^\W\d_]+\b)(?=\w*\d)(?=\w*[A-Za-z])\w{4,}|\b[A-Za-z_]\w+(?:(?:\.|::|->)[A-Za-z_]\w+)+"
+)
+"""A code of letters and digits, a colour, or a dotted name such as `foo.bar`."""
+_COMPOUND = re.compile("(?<![\u3400-\u9fff])[\u3400-\u9fff]{2,3}(?![\u3400-\u9fff])|[\u30a1-\u30fa\u30fc]{2,}")
+"""A word between characters of another script, such as `京都` in `京都は日本の首都です`."""
 _MINUS = re.compile(r"(?<![\w)] )\b(?:minus|negative|moins|menos)\s+(?=\d)", re.IGNORECASE)
-_RATIO = re.compile(r"(?<!\w)(\d+(?:[.,]\d+)*)\s+(?:out\s+)?of\s+(\d+(?:[.,]\d+)*)")
+_RATIO = re.compile(r"(?<![\w.,])((?>\d+(?:[.,]\d+)*))\s+(?:out\s+)?of\s+(\d+(?:[.,]\d+)*)")
 _INITIALS = re.compile(r"((?:\b[A-Z]\.\s?)+)([A-Z]\w+)")
 _NUMERAL = re.compile(r"\b([A-Z]\w+) (I{1,3}|I?V|VI{1,3}|I?X|XI{1,3}|XI?V|XVI{0,3})\b(?!\.\w)")
 """A Roman numeral after a name, as in `World War I` or `Henry VIII`."""
@@ -158,22 +208,28 @@ class _Answer:
         # `isn't` becomes `is` and `n't`, `A` in `choose A` becomes `A_`, `None` as a value `None_`, and units and their
         # symbols are spelt out.
         tokens: list[str] = []
-        # Dates, ordinals, full hours and negative numbers are written in one way.
+        # Dates, rates, ordinals, times of day (`15:00` for `3 pm`) and negative numbers are written in one way.
         text = _ISO_DATE.sub(
             lambda found: f"{int(found[3])} {_MONTHS[int(found[2]) - 1].title()} {found[1]}",
-            self.text.replace("’", "'"),
+            _RATE.sub(lambda found: f" per {_RATE_UNITS[found[1]]}", self.text.translate(_POWERS)),
         )
-        text, last = _MINUS.sub("-", _FULL_HOUR.sub("", _ORDINAL.sub("", text))), ""
+        text = _PROPORTION.sub(":", text) if "ratio" in text.lower() else text
+        text = _HOUR.sub(
+            lambda found: f"{int(found[1]) % 12 + 12 * (found[3] in 'pP')}:{found[2] or '00'}",
+            _write_number_words(_ORDINAL.sub("", text)),
+        )
+        text = _MINUS.sub("-", text)
+        last = ""
         for found in _TOKEN.finditer(text):
-            word, before = found[0], last
+            word, before, ahead = found[0], last, text[max(0, found.start() - _NEARBY) : found.start()]
             last = word
             if word in _SYMBOLS:
                 tokens.append(_SYMBOLS[word])
             elif (before[-1:].isdigit() or before == "°") and (unit := _unit(word.lower())) is not None:
                 tokens.append(unit)
-            elif word == "None" and text[: found.start()].rstrip(" `*_\"'")[-1:] not in _ENDS | {""}:
+            elif word == "None" and ahead.rstrip(" `*_\"'")[-1:] not in _ENDS | {""}:
                 tokens.append("None_")
-            elif word.lower() in _LETTERS and _is_label(word, text[: found.start()], text[found.end() :]):
+            elif word.lower() in _LETTERS and _is_label(word, ahead, text[found.end() : found.end() + _NEARBY]):
                 tokens.append(f"{word}_")
             elif word.lower().endswith("n't"):
                 tokens.extend((word[:-3], "n't"))
@@ -233,12 +289,18 @@ class _Answer:
     @cached_property
     def actors(self) -> list[str]:
         """Names in order, except those of times and places, such as `Jahr` in `im Jahr 1989`."""
-        found, last = list[str](), ""
+        found, last, before = list[list[str]](), "", ""
         for word in self.tokens:
+            small = word.lower()
             if word[:1].isupper() and _stem(word) in self.names and last not in _PLACING:
-                found.append(_stem(word))
-            last = last if word.lower() in _ARTICLES else word.lower()
-        return found
+                # The order of names in `Phobos and Deimos` means nothing.
+                if found and last in _LISTING and before in found[-1]:
+                    found[-1].append(_stem(word))
+                else:
+                    found.append([_stem(word)])
+            if small not in _ARTICLES and not word[0].isdigit():
+                last, before = small, _stem(last) if last else ""
+        return [name for group in found for name in sorted(group)]
 
     @cached_property
     def sides(self) -> dict[str, frozenset[str]]:
@@ -273,6 +335,32 @@ class _Answer:
     @cached_property
     def ratios(self) -> list[tuple[str, str]]:
         return [(_number(part), _number(whole)) for part, whole in _RATIO.findall(self.text)]
+
+    @cached_property
+    def percentages(self) -> frozenset[str]:
+        return frozenset(map(_number, _PERCENTAGE.findall(self.text)))
+
+    @cached_property
+    def counts(self) -> frozenset[str]:
+        """Numbers of things, which are not percentages."""
+        return frozenset(map(_number, _COUNT.findall(self.text)))
+
+    @cached_property
+    def changes(self) -> frozenset[tuple[str, str]]:
+        """Numbers with the word `by` or `to` before them."""
+        return frozenset((word.lower(), _number(number)) for word, number in _CHANGE.findall(self.text))
+
+    @cached_property
+    def growths(self) -> list[str]:
+        return [said.translate(_POWERS).translate(_SPACING).lower() for said in _GROWTH.findall(self.text)]
+
+    @cached_property
+    def codes(self) -> list[str]:
+        return [said.lower() for said in _CODE.findall(self.text)]
+
+    @cached_property
+    def compounds(self) -> list[str]:
+        return _COMPOUND.findall(self.text)
 
     @cached_property
     def initials(self) -> dict[str, str]:
@@ -318,16 +406,11 @@ def _compare_answers(one: _Answer, other: _Answer) -> float:
     left = [name for name in one.names if name not in other.content or name in other.names]
     right = [name for name in other.names if name not in one.content or name in one.names]
     named, other_named = _expand_initials(left, right), _expand_initials(right, left)
-    if (
-        _each_has_extra(one.numbers, other.numbers)
-        or _each_has_extra(named, other_named)
-        or _is_turned_round(one, other)
-    ):
+    if _each_has_extra(named, other_named) or _has_other_names(one, other):
         return 0.0
-    is_versioned = one.is_versioned or other.is_versioned
-    if _has_swapped_numbers(one, other) or _names_others_first(one, other) or _has_other_initials(one, other):
+    if _has_other_numbers(one, other) or _is_turned_round(one, other) or _names_others_first(one, other):
         return 0.0
-    if _is_opposed(one, other) or (is_versioned and _each_has_extra(one.versions, other.versions)):
+    if _is_opposed(one, other):
         return 0.0
     left = one.content - set(one.names) | set(named) | (set(one.names) & other.content)
     right = other.content - set(other.names) | set(other_named) | (set(other.names) & one.content)
@@ -357,8 +440,17 @@ def _is_opposed(one: _Answer, other: _Answer) -> bool:
     return bool(negated & (left | right))
 
 
-def _has_swapped_numbers(one: _Answer, other: _Answer) -> bool:
-    """Return whether two numbers changed places, as in a list whose items are swapped."""
+def _has_other_numbers(one: _Answer, other: _Answer) -> bool:
+    """Return whether the answers differ in a number, or in what a number says."""
+    if _each_has_extra(one.numbers, other.numbers) or _each_has_extra(one.growths, other.growths):
+        return True
+    if (one.is_versioned or other.is_versioned) and _each_has_extra(one.versions, other.versions):
+        return True
+    if one.percentages & (other.counts - other.percentages) or other.percentages & (one.counts - one.percentages):
+        return True
+    if {("to" if word == "by" else "by", number) for word, number in one.changes - other.changes} & other.changes:
+        return True
+    # Two numbers may have changed places, as in a list whose items are swapped.
     for left, right in zip(one.beside_numbers, other.beside_numbers, strict=True):
         for number, another in combinations(left.keys() & right.keys(), 2):
             words = left[number], left[another]
@@ -374,10 +466,16 @@ def _names_others_first(one: _Answer, other: _Answer) -> bool:
     return len(set(one.names)) > 1 and sorted(one.names) == sorted(other.names) and one.names != other.names
 
 
-def _has_other_initials(one: _Answer, other: _Answer) -> bool:
-    """Return whether a family name has different initials, or a name another Roman numeral."""
-    pairs = ((one.initials, other.initials), (one.numerals, other.numerals))
-    return any(left[name] != right[name] for left, right in pairs for name in left.keys() & right.keys())
+def _has_other_names(one: _Answer, other: _Answer) -> bool:
+    """Return whether a family name has different initials, a name another Roman numeral, or each answer a code or a
+    word of an unspaced script that the other does not have."""
+    for left, right in ((one.initials, other.initials), (one.numerals, other.numerals)):
+        if any(left[name] != right[name] for name in left.keys() & right.keys()):
+            return True
+    if _each_has_extra(one.codes, other.codes):
+        return True
+    is_absent = [any(word not in b.text for word in a.compounds) for a, b in ((one, other), (other, one))]
+    return all(is_absent)
 
 
 def _each_has_extra(one: Sequence[object], other: Sequence[object]) -> bool:
@@ -396,8 +494,10 @@ def _expand_initials(names: list[str], others: list[str]) -> list[str]:
 
 def _is_turned_round(one: _Answer, other: _Answer) -> bool:
     """Return whether both answers use the same words for the same things in another order, where the order matters."""
-    if one.content != other.content or one.words & {"by"} != other.words & {"by"}:
+    if one.words & {"by"} != other.words & {"by"}:
         return False
+    if one.content != other.content:
+        return _has_exchanged_sides(one, other)
     sides, other_sides = one.sides, other.sides
     if any(sides[word] != other_sides[word] for word in sides.keys() & other_sides.keys()):
         return True
@@ -408,6 +508,25 @@ def _is_turned_round(one: _Answer, other: _Answer) -> bool:
     if len(one.names) > 1 and sorted(one.names) == sorted(other.names):
         return sorted(one.actors) == sorted(other.actors) and one.actors != other.actors
     return len(one.content) >= 3 and _order(one) == _order(other)[::-1]
+
+
+def _has_exchanged_sides(one: _Answer, other: _Answer) -> bool:
+    """Return whether what follows a word such as `before` in each answer precedes that word in the other, where
+    one answer has all words of the other and more."""
+    if not (one.content <= other.content or other.content <= one.content):
+        return False
+    for word in (one.sides.keys() & other.sides.keys()) - _NEGATIONS:
+        left, right = one.sides[word], other.sides[word]
+        if left & right or not (left <= other.content and right <= one.content):
+            continue
+        if right <= _stems_before(one, word) and left <= _stems_before(other, word):
+            return True
+    return False
+
+
+def _stems_before(answer: _Answer, word: str) -> frozenset[str]:
+    small = [token.lower() for token in answer.tokens]
+    return frozenset(map(_stem, small[: small.index(word)]))
 
 
 def _has_copula(answer: _Answer) -> bool:
@@ -424,9 +543,12 @@ def _is_label(letter: str, before: str, after: str) -> bool:
         return False
     if not re.match(r"\s*\w", after):
         return True
+    if letter == "a" and re.match(r"\s+(?:from|into|to|than|and|or)\b", after):
+        # That is not an article.
+        return True
     is_subject = re.match(rf"\s+(?:{'|'.join(_COPULAS_TEXT.split())}|and|or|has|does)\b", after) is not None
     if not before.strip():
-        return is_subject or re.search(r"(?<![\w.'])(?:[B-HJ-Z]|[b-cf-hjkmnp-xz])(?![\w.'])", after) is not None
+        return is_subject or re.search(r"(?<![\w.'])(?:[B-HJ-Z]|[b-cf-hjkmnp-xz])(?![\w']|\.\s?\w)", after) is not None
     return letter.isupper() and (is_subject or before.rstrip()[-1:] not in _ENDS)
 
 
@@ -436,6 +558,27 @@ def _unit(word: str) -> str | None:
         if form in _UNITS or form in _UNIT_NAMES:
             return _UNITS.get(form, form)
     return None
+
+
+def _write_number_words(text: str) -> str:
+    """Return a text with numbers above twelve in digits: `350` for `three hundred and fifty`."""
+
+    def value(word: str) -> Decimal:
+        small = word.lower()
+        if small[0].isdigit():
+            return Decimal(_number(small))
+        return Decimal(1 if small in ("a", "an") else _DIGITS.get(small, 0))
+
+    def scaled(found: re.Match[str]) -> str:
+        scale, rest = _SCALES.get(found[2], 0) or _SCALES[found[2].lower()], found[3] if found.re is _SCALED else None
+        return f"{value(found[1]).scaleb(scale) + int(rest or 0):f}"
+
+    def tens(found: re.Match[str]) -> str:
+        return str(20 + 10 * _TEN_WORDS.index(found[1].lower()) + int(_DIGITS.get((found[2] or "zero").lower(), 0)))
+
+    text = _TENS.sub(tens, _TEENS.sub(lambda found: str(10 + _TEEN_WORDS.index(found[1].lower())), text))
+    text = _HUNDREDS.sub(lambda found: f"{100 * value(found[1]) + value(found[2] or '0'):f}", text)
+    return _SCALED_BRIEFLY.sub(scaled, _SCALED.sub(scaled, text))
 
 
 def _number(word: str) -> str:
@@ -456,14 +599,32 @@ def _stem(word: str) -> str:
     if plain.lstrip("-−")[:1].isdigit():
         return _number(plain)
     if plain in _IRREGULAR:
-        return _IRREGULAR[plain]
+        return _synonyms().get(_IRREGULAR[plain], _IRREGULAR[plain])
     for british, american in _SPELLINGS:
         if len(plain) > 3:
             plain = british.sub(american, plain)
+    stem = _strip_ending(plain)
+    if word[0].islower() and len(stem) > 4:
+        # `cause` and `causes`, but `Simon` and `Simone` are different names.
+        stem = stem.removesuffix("e")
+    return _synonyms().get(stem, stem)
+
+
+def _strip_ending(plain: str) -> str:
     for ending in _ENDINGS:
         if plain.endswith(ending) and len(plain) - len(ending) >= 4:
-            return plain[: -len(ending)]
+            stem = f"{plain[: -len(ending)]}{'y' if ending in ('ies', 'ied') else ''}"
+            is_doubled = ending in ("ing", "ed", "er", "est") and stem[-1] == stem[-2] and stem[-1] not in "lszfe"
+            return stem[:-1] if is_doubled else stem
     return plain
+
+
+@cache
+def _synonyms() -> dict[str, str]:
+    """Return the stem of the first word of each group by those of the others."""
+    groups = [line.split() for line in re.split(r"[;\n]", _SYNONYMS_TEXT.strip())]
+    stems = [[_strip_ending(word) for word in group] for group in groups]
+    return {form: group[0] for group in stems for stem in group for form in (stem, stem.removesuffix("e"))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -497,7 +658,10 @@ async def consensus(
         InvalidArguments: fewer than two different models, or an unknown judge.
         UllageError: no model answered; the error is that of the last one and lists all.
     """
-    names = _distinct_models(models or tuple(delegate.policy.aliases), delegate.policy)
+    requested = models or tuple(delegate.policy.aliases)
+    # The first name of each different model.
+    by_model = {delegate.policy.aliases.get(name, name): name for name in reversed(requested)}
+    names = tuple(name for name in dict.fromkeys(requested) if name in by_model.values())
     if len(names) < 2:
         raise InvalidArguments(
             "a consensus needs two different models",
@@ -544,9 +708,3 @@ async def consensus(
         judged=judged,
         cost=call.cost,
     )
-
-
-def _distinct_models(names: tuple[str, ...], policy: Policy) -> tuple[str, ...]:
-    """Return the first name of each different model."""
-    by_model = {policy.aliases.get(name, name): name for name in reversed(names)}
-    return tuple(name for name in dict.fromkeys(names) if name in by_model.values())

@@ -115,6 +115,16 @@ def read(arguments: JsonObject, known: tuple[str, ...], required: tuple[str, ...
     files, paths = _files(arguments, is_needed="files" in required)
     said = _text(metadata, "language")
 
+    domain = _text(metadata, "domain") or "default"
+    if domain not in _DOMAINS:
+        hint = "use one of the domains below, or leave it out"
+        raise InvalidArguments(f"no domain is called `{domain}`", suggestion=hint, options=_DOMAINS)
+
+    def fits_temperature(value: Json) -> float | None:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return None
+        return float(value) if abs(value) <= sys.float_info.max else None
+
     def fits(value: Json) -> int | None:
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
@@ -123,8 +133,8 @@ def read(arguments: JsonObject, known: tuple[str, ...], required: tuple[str, ...
         force_model=_text(arguments, "forceModel"),
         language=None if said is None else said.strip().lower().replace("_", "-").split("-")[0],
         tier=_text(metadata, "tier"),
-        domain=_domain(metadata),
-        temperature=_temperature(metadata),
+        domain=domain,
+        temperature=_of(metadata, "temperature", fits_temperature, "a number"),
         max_output_tokens=_of(caps, "maxOutputTokens", fits, "a whole number above 0"),
         context=_texts(arguments, "context"),
         files=files,
@@ -190,23 +200,6 @@ def _files(table: JsonObject, *, is_needed: bool) -> tuple[dict[str, str], tuple
     if is_needed and not files and not paths:
         raise InvalidArguments("`files` is empty", suggestion="give each file's path, or its path with its content")
     return files, paths
-
-
-def _domain(metadata: JsonObject) -> str:
-    said = _text(metadata, "domain") or "default"
-    if said not in _DOMAINS:
-        hint = "use one of the domains below, or leave it out"
-        raise InvalidArguments(f"no domain is called `{said}`", suggestion=hint, options=_DOMAINS)
-    return said
-
-
-def _temperature(metadata: JsonObject) -> float | None:
-    def fits(value: Json) -> float | None:
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            return None
-        return float(value) if abs(value) <= sys.float_info.max else None
-
-    return _of(metadata, "temperature", fits, "a number")
 
 
 class Held(Protocol):
@@ -506,7 +499,14 @@ class DelegateSource(ToolSource):
         files = await self._contents(arguments)
         messages = (*self._system("diff"), asked(shown_files(files), arguments.prompt))
         ask = self._ask(call, arguments, "diff", messages)
-        found = await ask_until_fit(self.delegate, ask, lambda text: _normalize_patch(text, files), hear)
+
+        def normalize(text: str) -> str:
+            try:
+                return patch_of(files, read_patch(text))
+            except PatchFailed as fault:
+                raise UnfitAnswer(str(fault)) from fault
+
+        found = await ask_until_fit(self.delegate, ask, normalize, hear)
         return Reply.text(found.value, meta={DELEGATE: _report_checked(found)})
 
     async def _tests(self, call: Call, arguments: Arguments, hear: Hear) -> Reply:
@@ -560,9 +560,12 @@ class DelegateSource(ToolSource):
         kept = Conversation(model=outcome.candidate.entry.id, messages=(*messages, said))
         handle = await self.answers.keep(kept, call.caller)
         if handle is not None:
+            session = (call.caller.principal, call.caller.session)
+            self._latest.pop(session, None)
             if len(self._latest) >= _SESSIONS:
-                self._latest.clear()
-            self._latest[call.caller.principal, call.caller.session] = handle
+                # Of the session that has been quiet for longest.
+                del self._latest[next(iter(self._latest))]
+            self._latest[session] = handle
         return handle
 
     def _system(self, task: str, **filled: str) -> tuple[Message, ...]:
@@ -586,20 +589,18 @@ class DelegateSource(ToolSource):
         if others and self.held is None:
             raise InvalidArguments("no results are held here", suggestion="leave `context` out")
         share = self.context_tokens // max(1, len(arguments.context))
-        texts = [self._cut(text, share) for text in answers]
+        texts = list[str]()
+        for whole in answers:
+            text, model = whole, counted_as(None, self.delegate.models)
+            while text and self.delegate.meter.count(text, model).high > share:
+                text = text[: len(text) * 4 // 5]
+            lost = len(whole) - len(text)
+            texts.append(f"{text}\n[… {lost:,} characters left out …]" if lost else text)
         if others and self.held is not None:
             left = self.context_tokens - share * len(answers)
             texts.append(await self.held.passages(tuple(others), call.caller, left))
         together = "\n\n".join(texts)
         return f"<context>\n{together}\n</context>" if texts else ""
-
-    def _cut(self, text: str, tokens: int) -> str:
-        """Return the beginning of a text, within a token limit."""
-        meter, model = self.delegate.meter, counted_as(None, self.delegate.models)
-        whole = text
-        while text and meter.count(text, model).high > tokens:
-            text = text[: len(text) * 4 // 5]
-        return text if text == whole else f"{text}\n[… {len(whole) - len(text):,} characters left out …]"
 
     def _ask(self, call: Call, arguments: Arguments, task: str, messages: tuple[Message, ...]) -> Ask:
         return Ask(
@@ -615,13 +616,6 @@ class DelegateSource(ToolSource):
             tool=task,
             deadline=call.deadline,
         )
-
-
-def _normalize_patch(text: str, files: dict[str, str]) -> str:
-    try:
-        return patch_of(files, read_patch(text))
-    except PatchFailed as fault:
-        raise UnfitAnswer(str(fault)) from fault
 
 
 def _report_checked(found: CheckedAnswer[Any]) -> dict[str, Json]:

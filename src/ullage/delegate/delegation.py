@@ -24,7 +24,7 @@ import anyio.to_thread
 import httpx2
 
 from ullage.errors import UllageError
-from ullage.messages import Format, Media, Message, Part, Request, Thinking, ToolDefinition, join_texts
+from ullage.messages import Format, Media, Message, Request, Thinking, ToolDefinition, join_texts
 from ullage.models import Cost, ModelTable, Usage
 from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
 from ullage.tracing import child_span
@@ -149,12 +149,16 @@ def _remove_sealed_reasoning(messages: tuple[Message, ...]) -> tuple[Message, ..
 
     Another account cannot decrypt it, and a model that does not reason refuses it.
     """
-    opened = ((message, tuple(filter(_is_open, message.parts))) for message in messages)
-    return tuple(replace(message, parts=parts) for message, parts in opened if parts or not message.parts)
-
-
-def _is_open(part: Part) -> bool:
-    return not isinstance(part, Thinking) or part.signature is None or part.sealed_as not in (None, "encrypted")
+    opened = list[Message]()
+    for message in messages:
+        parts = tuple(
+            part
+            for part in message.parts
+            if not isinstance(part, Thinking) or part.signature is None or part.sealed_as not in (None, "encrypted")
+        )
+        if parts or not message.parts:
+            opened.append(replace(message, parts=parts))
+    return tuple(opened)
 
 
 def most_output(candidate: Candidate) -> int:

@@ -197,6 +197,10 @@ FailureKind = Literal[
 """
 
 _PROXY_TIMEOUTS = frozenset({504, 524})
+_REJECTIONS = frozenset[FailureKind](
+    {"rate_limited", "exhausted", "bad_request", "context_length", "sealed", "unauthorized", "not_found"}
+)
+"""Kinds of errors with which a provider rejects a request instead of working on it."""
 
 
 class ProviderFailed(Unavailable):
@@ -226,20 +230,21 @@ class ProviderFailed(Unavailable):
     @property
     def may_be_billed(self) -> bool:
         """Whether the provider may have worked on the request: it was sent, and either no HTTP status arrived, or one
-        with which a proxy reports that the provider behind it timed out."""
-        return self.was_sent and (self.status is None or self.status in _PROXY_TIMEOUTS)
+        with which a proxy reports that the provider behind it timed out. An error that rejects the request is not
+        billed, even if it arrives with status 200."""
+        is_rejected = self.kind in _REJECTIONS
+        return self.was_sent and not is_rejected and (self.status is None or self.status in _PROXY_TIMEOUTS)
 
 
 def is_strict(schema: JsonObject) -> bool:
     """Return whether providers can enforce the schema: every object is closed and every property required."""
     objects = [table for table in tables_of(dict(schema)) if "properties" in table or table.get("type") == "object"]
-    return bool(objects) and all(_is_closed(table) for table in objects)
-
-
-def _is_closed(table: dict[str, Json]) -> bool:
-    properties, required = table.get("properties", {}), table.get("required", [])
-    names = set(properties) if isinstance(properties, dict) else set[str]()
-    return table.get("additionalProperties") is False and isinstance(required, list) and names == set(required)
+    for table in objects:
+        properties, required = table.get("properties", {}), table.get("required", [])
+        names = set(properties) if isinstance(properties, dict) else set[str]()
+        if table.get("additionalProperties") is not False or not isinstance(required, list) or names != set(required):
+            return False
+    return bool(objects)
 
 
 def tables_of(value: Json) -> Iterator[dict[str, Json]]:

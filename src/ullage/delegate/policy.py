@@ -22,7 +22,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TypeVar, cast
 
-from ullage.models import Match, ModelTable, Price
+from ullage.models import ModelTable, Price
 from ullage.tool import JsonObject
 
 __all__ = [
@@ -198,9 +198,11 @@ def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> 
         for model in case.outcomes:
             counts[model] = counts.get(model, 0) + 1
     models = [model for model, count in counts.items() if 2 * count > len(cases)]
-    judged = [
-        (case, name) for case in cases if (name := _first_recorded_outcome(case, choose(case), models)) is not None
-    ]
+    judged = list[tuple[Case, str]]()
+    for case in cases:
+        name = next((name for name in choose(case) if name in models), None)
+        if name is not None and all(model in case.outcomes for model in models):
+            judged.append((case, name))
     if not judged:
         return None
     kept = [case for case, _ in judged]
@@ -224,12 +226,6 @@ def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> 
         dominant=dominant,
         chosen={model: sum(name == model for _, name in judged) for model in models},
     )
-
-
-def _first_recorded_outcome(case: Case, names: Sequence[str], models: Sequence[str]) -> str | None:
-    if any(model not in case.outcomes for model in models):
-        return None
-    return next((name for name in names if name in models), None)
 
 
 def _mean_result(name: str, outcomes: Sequence[RecordedOutcome]) -> MeanResult:
@@ -330,7 +326,21 @@ def _models(document: JsonObject, reading: _Reading) -> Iterator[tuple[str, Mode
         if provider is None or model is None:
             reading.fault(path, "must have `provider` and `model`")
             continue
-        cap = _table(said, (*path, "cap"), reading)
+        cap, price = _table(said, (*path, "cap"), reading), None
+        if "pricing" in said:
+            pricing = (*path, "pricing")
+            table_of_prices = _table(said, pricing, reading)
+            keys = ("input", "output", "cache_read", "cache_write")
+            read = {key: _one(table_of_prices, (*pricing, key), _money, reading) for key in keys}
+            price = Price(
+                input=read["input"],
+                output=read["output"],
+                cache_read=read["cache_read"],
+                cache_write=read["cache_write"],
+                currency=_one(table_of_prices, (*pricing, "currency"), _text, reading) or "USD",
+                source="the user's own",
+                date=None,
+            )
         yield (
             identity,
             ModelEntry(
@@ -341,27 +351,10 @@ def _models(document: JsonObject, reading: _Reading) -> Iterator[tuple[str, Mode
                 temperature=_one(said, (*path, "temperature"), _number, reading),
                 cap_default=_one(cap, (*path, "cap", "default"), _whole, reading),
                 cap_hard=_one(cap, (*path, "cap", "hard"), _whole, reading),
-                price=_price(said, (*path, "pricing"), reading),
+                price=price,
                 window=_one(said, (*path, "window"), _whole, reading),
             ),
         )
-
-
-def _price(said: JsonObject, path: tuple[str, ...], reading: _Reading) -> Price | None:
-    """Return the user's own price per token."""
-    if "pricing" not in said:
-        return None
-    table = _table(said, path, reading)
-    read = {key: _one(table, (*path, key), _money, reading) for key in ("input", "output", "cache_read", "cache_write")}
-    return Price(
-        input=read["input"],
-        output=read["output"],
-        cache_read=read["cache_read"],
-        cache_write=read["cache_write"],
-        currency=_one(table, (*path, "currency"), _text, reading) or "USD",
-        source="the user's own",
-        date=None,
-    )
 
 
 def _languages(routing: JsonObject, reading: _Reading) -> Iterator[tuple[str, LanguageRule]]:
@@ -505,25 +498,21 @@ def _entry(alias: str, policy: Policy) -> ModelEntry | None:
 
 
 def _find_unknown_names(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
-    """Find aliases that point to no model."""
+    """Find aliases that point to no model, and names that are neither."""
     for alias, identity in policy.aliases.items():
         if identity not in policy.models:
             yield f"aliases.{alias}", f"alias `{alias}` refers to `{identity}`, which is not a model of the policy"
-    for key, alias in _list_mentions(policy):
-        if _entry(alias, policy) is None and alias not in policy.aliases:
-            yield key, f"no alias or model is called `{alias}`"
-
-
-def _list_mentions(policy: Policy) -> Iterator[tuple[str, str]]:
-    if policy.default_alias is not None:
-        yield "routing.defaultAlias", policy.default_alias
+    mentions = [] if policy.default_alias is None else [("routing.defaultAlias", policy.default_alias)]
     for language, rule in policy.languages.items():
         if rule.alias is not None:
-            yield f"routing.languageHeuristics.{language}", rule.alias
+            mentions.append((f"routing.languageHeuristics.{language}", rule.alias))
     for number, bucket in enumerate(policy.buckets):
-        yield f"routing.tokenBuckets.{number}", bucket.alias
+        mentions.append((f"routing.tokenBuckets.{number}", bucket.alias))
     for alias, chain in policy.fallbacks.items():
-        yield from ((f"routing.fallbacks.{alias}", name) for name in (alias, *chain))
+        mentions += [(f"routing.fallbacks.{alias}", name) for name in (alias, *chain)]
+    for key, alias in mentions:
+        if _entry(alias, policy) is None and alias not in policy.aliases:
+            yield key, f"no alias or model is called `{alias}`"
 
 
 def _find_dead_buckets(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
@@ -542,8 +531,9 @@ def _find_dead_buckets(policy: Policy, models: ModelTable, today: date) -> Itera
         yield "routing.tokenBuckets", f"no bucket takes prompts of more than {reached - 1:,.0f} tokens"
 
 
-def _find_dead_first_bucket(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
-    """Find a first bucket that never applies because the language's alias takes precedence."""
+def _find_dead_aliases(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
+    """Find a first bucket that never applies because the language's alias takes precedence, and a default that never
+    applies because of the buckets."""
     first = policy.buckets[0].alias if policy.buckets else None
     for language, rule in policy.languages.items():
         if rule.alias is not None and first is not None and rule.alias != first:
@@ -551,9 +541,6 @@ def _find_dead_first_bucket(policy: Policy, models: ModelTable, today: date) -> 
                 f"for `{language}` the first bucket's `{first}` is dead: the language's `{rule.alias}` comes before it"
             )
             yield "routing.tokenBuckets.0", said
-
-
-def _find_dead_default(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     if policy.default_alias is not None and policy.buckets:
         takes_all = policy.buckets[-1].at_most is None and policy.buckets[0].at_least == 0
         if takes_all and all(bucket.alias != policy.default_alias for bucket in policy.buckets):
@@ -562,6 +549,8 @@ def _find_dead_default(policy: Policy, models: ModelTable, today: date) -> Itera
 
 def _find_small_models(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
     """Find buckets whose model has too small a context window for their prompts."""
+    windows = {identity: _window(entry, models) or 0 for identity, entry in policy.models.items()}
+    largest = max(windows, key=windows.__getitem__, default="")
     for number, bucket in enumerate(policy.buckets):
         entry = _entry(bucket.alias, policy)
         window = None if entry is None else _window(entry, models)
@@ -570,14 +559,8 @@ def _find_small_models(policy: Policy, models: ModelTable, today: date) -> Itera
         key = f"routing.tokenBuckets.{number}"
         if max(bucket.at_most or 0, bucket.at_least) >= window:
             yield key, f"`{bucket.alias}` has a window of {window:,}, less than the prompts of its bucket"
-        elif bucket.at_most is None and (larger := _larger_than(window, policy, models)) is not None:
-            yield key, f"`{bucket.alias}` takes prompts of any size with a window of {window:,}; `{larger}` has more"
-
-
-def _larger_than(window: int, policy: Policy, models: ModelTable) -> str | None:
-    windows = {identity: _window(entry, models) or 0 for identity, entry in policy.models.items()}
-    best = max(windows, key=windows.__getitem__, default=None)
-    return best if best is not None and windows[best] > window else None
+        elif bucket.at_most is None and windows[largest] > window:
+            yield key, f"`{bucket.alias}` takes prompts of any size with a window of {window:,}; `{largest}` has more"
 
 
 def _find_useless_tiers(policy: Policy, models: ModelTable, today: date) -> Iterator[_Finding]:
@@ -670,17 +653,10 @@ def _find_retired_models(policy: Policy, models: ModelTable, today: date) -> Ite
         match = models.get(entry.model)
         if match is None:
             yield f"models.{identity}", f"`{entry.model}` is not in the model table: its window and price are not known"
-        elif (said := _describe_retirement(match, today)) is not None:
-            yield f"models.{identity}", said
-
-
-def _describe_retirement(match: Match, today: date) -> str | None:
-    card = match.card
-    if card.retired is None:
-        return None
-    instead = f"; use `{card.replaced_by}`" if card.replaced_by else ""
-    when = "was retired" if card.retired <= today else "will be retired"
-    return f"`{card.id}` {when} on {card.retired.isoformat()}{instead}"
+        elif (retired := match.card.retired) is not None:
+            instead = f"; use `{match.card.replaced_by}`" if match.card.replaced_by else ""
+            when = "was retired" if retired <= today else "will be retired"
+            yield f"models.{identity}", f"`{match.card.id}` {when} on {retired.isoformat()}{instead}"
 
 
 def _window(entry: ModelEntry, models: ModelTable) -> int | None:
@@ -691,8 +667,7 @@ def _window(entry: ModelEntry, models: ModelTable) -> int | None:
 _CHECKS: tuple[Callable[[Policy, ModelTable, date], Iterator[_Finding]], ...] = (
     _find_unknown_names,
     _find_dead_buckets,
-    _find_dead_first_bucket,
-    _find_dead_default,
+    _find_dead_aliases,
     _find_small_models,
     _find_useless_tiers,
     _find_useless_caps,

@@ -18,12 +18,12 @@ from .router import Candidate
 
 __all__ = ["ModelCooldowns", "NextStep", "Patience", "decide_next_step", "unanswered_error"]
 
-_PASSING = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
+_TRANSIENT = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
 """Failures that may pass within a moment."""
-_BROKEN = frozenset[FailureKind]({"first_byte", "idle", "truncated", "malformed"})
+_UNUSABLE = frozenset[FailureKind]({"first_byte", "idle", "truncated", "malformed"})
 """Failures after a long wait: try the next model, without a retry."""
-_ASKED_WRONGLY = frozenset[FailureKind]({"bad_request"})
-_FOR_PEOPLE = frozenset[FailureKind]({"unauthorized", "not_found", "exhausted", "no_key"})
+_INVALID_REQUESTS = frozenset[FailureKind]({"bad_request"})
+_NEED_A_PERSON = frozenset[FailureKind]({"unauthorized", "not_found", "exhausted", "no_key"})
 """Failures that last until a person acts, even if the provider names a wait."""
 _ADVICE: dict[FailureKind, str] = {
     "first_byte": "raise `first_byte_timeout` of the provider's table, or add a fallback",
@@ -34,7 +34,7 @@ _ADVICE: dict[FailureKind, str] = {
 }
 """The suggestion for a failure if the provider's own message contains none."""
 _OTHERWISE = "try again later, or add a fallback to the policy: `ullage route lint` shows what it has"
-_OFF = "give the provider that is off what it lacks, or take its model out of the policy"
+_KEY_ADVICE = "give the provider that is off what it lacks, or take its model out of the policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def decide_next_step(
     kind = failure.kind
     if kind == "deadline" or (left is not None and left <= 0):
         return NextStep(do="stop")
-    if kind in _ASKED_WRONGLY:
+    if kind in _INVALID_REQUESTS:
         return NextStep(do="stop")
     if kind == "context_length":
         return NextStep(do="next", larger=True)
@@ -93,25 +93,17 @@ def decide_next_step(
         return NextStep(do="retry" if tries <= patience.retries + 1 else "next")
     if kind == "refused":
         return NextStep(do="next")
-    if kind in _FOR_PEOPLE:
+    if kind in _NEED_A_PERSON:
         bench = max(patience.bench, min(failure.retry_after or 0.0, patience.longest_bench))
         return NextStep(do="next", loud=kind != "no_key", bench=bench)
-    if kind == "rate_limited":
-        return _decide_after_rate_limit(failure, tries, patience, chance, left)
-    if kind in _PASSING:
-        return _decide_after_passing_failure(failure, tries, patience, chance, left)
-    return NextStep(do="next", bench=patience.bench if kind in _BROKEN else 0.0)
-
-
-def _decide_after_rate_limit(
-    failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None
-) -> NextStep:
     asked = failure.retry_after
-    if asked is None:
+    if kind == "rate_limited" and asked is not None:
+        if asked > patience.longest_retry_after or tries > patience.retries or not _time_for(asked, left):
+            return NextStep(do="next", bench=min(asked, patience.longest_bench))
+        return NextStep(do="retry", wait=asked)
+    if kind == "rate_limited" or kind in _TRANSIENT:
         return _decide_after_passing_failure(failure, tries, patience, chance, left)
-    if asked > patience.longest_retry_after or tries > patience.retries or not _time_for(asked, left):
-        return NextStep(do="next", bench=min(asked, patience.longest_bench))
-    return NextStep(do="retry", wait=asked)
+    return NextStep(do="next", bench=patience.bench if kind in _UNUSABLE else 0.0)
 
 
 def _decide_after_passing_failure(
@@ -140,27 +132,25 @@ def unanswered_error(
         attempts: every attempt with any candidate.
     """
     if not failures:
-        return ProviderFailed("no model was asked", kind="no_key", suggestion=_OFF)
+        return ProviderFailed("no model was asked", kind="no_key", suggestion=_KEY_ADVICE)
     last = failures[-1][1]
     said = [f"`{one.provider}`, model `{one.model}`: {one.error}" for one in attempts]
     counted = [(line, len(list(same))) for line, same in groupby(said)]
     lines = [line if times == 1 else f"{line} ({times} times)" for line, times in counted]
+    advice = list[str]()
+    for candidate, failure in failures:
+        hint = failure.suggestion or _ADVICE.get(failure.kind, "")
+        is_off = failure.kind == "no_key"
+        advice.append(_KEY_ADVICE if is_off else hint.replace("the provider's", f"`{candidate.entry.provider}`'s"))
     failed = ProviderFailed(
         lines[0] if len(lines) == 1 else "\n  ".join(("no model answered:", *lines)),
         kind=last.kind,
         status=last.status,
         retry_after=last.retry_after,
-        suggestion="; ".join(dict.fromkeys(filter(None, (_advice(*one) for one in failures)))) or _OTHERWISE,
+        suggestion="; ".join(dict.fromkeys(filter(None, advice))) or _OTHERWISE,
     )
     failed.usage = last.usage
     return failed
-
-
-def _advice(candidate: Candidate, failed: ProviderFailed) -> str:
-    if failed.kind == "no_key":
-        return _OFF
-    said = failed.suggestion or _ADVICE.get(failed.kind, "")
-    return said.replace("the provider's", f"`{candidate.entry.provider}`'s")
 
 
 @dataclass(slots=True)
@@ -191,16 +181,15 @@ class ModelCooldowns:
 
     def active(self) -> frozenset[str]:
         """Return the models to skip."""
-        return frozenset(model for model, cooldown in self._cooldowns.items() if not self._may_try(cooldown))
+        skipped, now = set[str](), self.clock()
+        for model, cooldown in self._cooldowns.items():
+            is_tried = cooldown.tried_since is not None and now - cooldown.tried_since <= self.trial
+            if now < cooldown.until or is_tried:
+                skipped.add(model)
+        return frozenset(skipped)
 
     def begin_trial(self, model: str) -> None:
         """Record that a call is about to try a model; until it ends, other calls skip the model."""
         cooldown = self._cooldowns.get(model)
         if cooldown is not None:
             cooldown.tried_since = self.clock()
-
-    def _may_try(self, cooldown: _Cooldown) -> bool:
-        now = self.clock()
-        if now < cooldown.until:
-            return False
-        return cooldown.tried_since is None or now - cooldown.tried_since > self.trial

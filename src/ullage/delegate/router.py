@@ -25,7 +25,7 @@ from ullage.errors import InvalidArguments
 from ullage.messages import Message, Text
 from ullage.models import ModelTable
 
-from .policy import Bucket, ModelEntry, Policy
+from .policy import ModelEntry, Policy
 
 __all__ = [
     "Candidate",
@@ -100,7 +100,15 @@ _LOOKED_AT = 2_000
 _SHORT = 17
 """Minimum characters to detect the language of an ASCII text; four letters are enough in other scripts."""
 _LEAST = 0.4
-"""Minimum probability of a detected language."""
+"""Minimum probability of a detected language, with `_WEIGHTS`."""
+_LEAST_ALONE = 0.25
+"""Minimum probability without them."""
+_RARE = 0.1
+_WEIGHTS = {"af": 0.5} | dict.fromkeys(
+    ("an", "br", "co", "eo", "fy", "ia", "ie", "io", "lb", "li", "oc", "sc", "vo", "wa"), _RARE
+)
+"""How much less often prompts are in a language than its likeness to others makes the detector believe. Languages with
+a code of three letters count as rare too."""
 _LEAD = 2.0
 """Minimum ratio to the second-best probability, since some languages differ little."""
 _COMMANDS = {
@@ -119,8 +127,13 @@ def detect_language(text: str) -> str | None:
     letters = _NO_LETTER.sub("", sample)
     if len(letters) < 4 or (letters.isascii() and len(sample) < _SHORT):
         return None
-    (best, likely), (next_best, next_likely), *_ = _identifier().rank(sample)
-    if likely >= _LEAST and likely >= _LEAD * next_likely:
+    ranked = [
+        (likely * _WEIGHTS.get(code, 1 if len(code) == 2 else _RARE), code, likely)
+        for code, likely in _identifier().rank(sample)
+    ]
+    (weight, best, likely), (next_weight, next_best, _), *_ = sorted(ranked, reverse=True)
+    is_clear = weight >= _LEAST * sum(one for one, _, _ in ranked) and weight >= _LEAD * next_weight
+    if is_clear and likely >= _LEAST_ALONE:
         return best if len(best) == 2 else None
     commanded = _COMMANDS.get(sample.partition(" ")[0].lower())
     return commanded if commanded in (best, next_best) else None
@@ -289,7 +302,15 @@ def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
     if request.force_model is not None:
         _entry(request.force_model, policy)
         return request.force_model, [f"forced: {request.force_model}"]
-    number, bucket = _bucket(request.prompt_tokens, policy)
+    tokens = request.prompt_tokens
+    number, bucket = next(
+        (
+            (number, one)
+            for number, one in enumerate(policy.buckets)
+            if one.at_least <= tokens and (one.at_most is None or tokens <= one.at_most)
+        ),
+        (-1, None),
+    )
     rule = None if request.language is None else policy.languages.get(request.language)
     if bucket is not None and number > 0:
         return bucket.alias, [f"bucket: {request.prompt_tokens} tokens -> {bucket.alias}"]
@@ -302,13 +323,6 @@ def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
             "the policy names no model for this", suggestion="set routing.defaultAlias", options=tuple(policy.aliases)
         )
     return policy.default_alias, [f"default: {policy.default_alias}"]
-
-
-def _bucket(tokens: int, policy: Policy) -> tuple[int, Bucket | None]:
-    for number, bucket in enumerate(policy.buckets):
-        if bucket.at_least <= tokens and (bucket.at_most is None or tokens <= bucket.at_most):
-            return number, bucket
-    return -1, None
 
 
 def _alias_of(identity: str, policy: Policy) -> str | None:

@@ -114,30 +114,30 @@ class StoredPurse:
     def _sums(
         self, connection: Connection, ceilings: Ceilings, asked: _Asked, *, settled_only: bool = False
     ) -> dict[Scope, Spend]:
-        return {scope: self._sum(connection, scope, asked, settled_only=settled_only) for scope in ceilings.kept()}
-
-    def _sum(self, connection: Connection, scope: Scope, asked: _Asked, *, settled_only: bool) -> Spend:
-        start = since(scope, self.now())
-        settled = _SETTLED if settled_only else ""
-        values: dict[str, object] = {"settled": True} if settled_only else {}
-        if start is not None:
-            tokens, picodollars = connection.execute(
-                f"SELECT coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM ullage_spends "
-                f"WHERE time >= :start{settled}",
-                {**values, "start": seconds(start)},
-            ).one()
-            return Spend(tokens=int(tokens), dollars=Decimal(int(picodollars)) / _PICO)
-        name = asked.session if scope == "session" else asked.task
-        if not name:
-            return NO_SPEND
-        rows = connection.execute(
-            f"SELECT time, tokens, picodollars FROM ullage_spends "
-            f"WHERE principal = :principal AND {scope} = :name{settled} ORDER BY time DESC",
-            {**values, "principal": asked.principal, "name": name},
-        ).all()
-        going_on = list(current(rows, lambda row: row[0], seconds(self.now())))
-        picodollars = sum(row[2] or 0 for row in going_on)
-        return Spend(tokens=sum(row[1] for row in going_on), dollars=Decimal(picodollars) / _PICO)
+        sums, settled = dict[Scope, Spend](), _SETTLED if settled_only else ""
+        for scope in ceilings.kept():
+            start, values = since(scope, self.now()), dict[str, object](settled=True) if settled_only else {}
+            if start is not None:
+                tokens, picodollars = connection.execute(
+                    f"SELECT coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM ullage_spends "
+                    f"WHERE time >= :start{settled}",
+                    {**values, "start": seconds(start)},
+                ).one()
+                sums[scope] = Spend(tokens=int(tokens), dollars=Decimal(int(picodollars)) / _PICO)
+                continue
+            name = asked.session if scope == "session" else asked.task
+            if not name:
+                sums[scope] = NO_SPEND
+                continue
+            rows = connection.execute(
+                f"SELECT time, tokens, picodollars FROM ullage_spends "
+                f"WHERE principal = :principal AND {scope} = :name{settled} ORDER BY time DESC",
+                {**values, "principal": asked.principal, "name": name},
+            ).all()
+            going_on = list(current(rows, lambda row: row[0], seconds(self.now())))
+            picodollars = sum(row[2] or 0 for row in going_on)
+            sums[scope] = Spend(tokens=sum(row[1] for row in going_on), dollars=Decimal(picodollars) / _PICO)
+        return sums
 
 
 def _columns(spend: Spend) -> dict[str, int | None]:

@@ -363,6 +363,10 @@ class _Spent:
     is_settled: bool = False
 
 
+_KEPT = timedelta(days=7)
+"""The age at which spends of a month that has ended are dropped."""
+
+
 @dataclass(slots=True, kw_only=True)
 class LocalPurse:
     """A purse that keeps its sums in this process."""
@@ -375,9 +379,10 @@ class LocalPurse:
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         spent = _Spent(time=self.now(), principal=caller.principal, session=caller.session, task=task, spend=estimate)
-        # Sums of a principal's sessions and tasks are kept as long as those of a month.
-        start = since("month", self.now())
-        self._spent = {key: one for key, one in self._spent.items() if start is None or one.time >= start}
+        # Sessions and tasks may go on when a month begins, and calls that were made before may still be settled.
+        now = self.now()
+        oldest = min(since("month", now) or now, now - _KEPT)
+        self._spent = {key: one for key, one in self._spent.items() if one.time >= oldest or not one.is_settled}
         check(self.ceilings(), {**self._sums(spent, self._spent.values()), "call": already}, estimate)
         ticket = Ticket(secrets.token_hex(16))
         self._spent[ticket.id] = spent
@@ -404,24 +409,21 @@ class LocalPurse:
 
     def _sums(self, asked: _Spent, spends: Collection[_Spent]) -> dict[Scope, Spend]:
         sums = dict[Scope, Spend]()
+        mine = [one for one in spends if one.principal == asked.principal]
         for scope in self.ceilings().kept():
-            listed = list(self._within(scope, asked, spends))
-            dollars = sum((one.dollars for one in listed if one.dollars is not None), Decimal(0))
-            sums[scope] = Spend(tokens=sum(one.tokens for one in listed), dollars=dollars)
+            start, now = since(scope, self.now()), self.now()
+            if start is not None:
+                going_on = [one for one in spends if one.time >= start]
+            else:
+                if scope == "session":
+                    same = [one for one in mine if one.session == asked.session]
+                else:
+                    same = [one for one in mine if asked.task is not None and one.task == asked.task]
+                newest_first = sorted(same, key=lambda one: one.time, reverse=True)
+                going_on = list(current(newest_first, lambda one: one.time.timestamp(), now.timestamp()))
+            dollars = sum((one.spend.dollars for one in going_on if one.spend.dollars is not None), Decimal(0))
+            sums[scope] = Spend(tokens=sum(one.spend.tokens for one in going_on), dollars=dollars)
         return sums
-
-    def _within(self, scope: Scope, asked: _Spent, spends: Collection[_Spent]) -> Iterator[Spend]:
-        start, now = since(scope, self.now()), self.now()
-        if start is not None:
-            return (one.spend for one in spends if one.time >= start)
-        mine = (one for one in spends if one.principal == asked.principal)
-        if scope == "session":
-            same = [one for one in mine if one.session == asked.session]
-        else:
-            same = [one for one in mine if asked.task is not None and one.task == asked.task]
-        newest_first = sorted(same, key=lambda one: one.time, reverse=True)
-        going_on = current(newest_first, lambda one: one.time.timestamp(), now.timestamp())
-        return (one.spend for one in going_on)
 
 
 @dataclass(slots=True, kw_only=True)

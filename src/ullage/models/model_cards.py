@@ -101,7 +101,7 @@ class Match:
 
     @property
     def warning(self) -> str | None:
-        """A sentence that says what the name stands for, if it has no card of its own."""
+        """A sentence about the card that is used, if it has no card of its own."""
         if self.is_guess:
             return f"`{self.asked}` is a version that Ullage does not know: estimated as `{self.card.id}`"
         if self.how == "dated" and _RELEASED.search(self.asked):
@@ -195,7 +195,7 @@ HOSTS = {
 _TO_DASH = str.maketrans(dict.fromkeys(":@_ ", "-"))
 _ALL_TO_DASH = str.maketrans(dict.fromkeys(".:@_ ", "-"))
 _SEPARATOR = re.compile(r"[/:]")
-_REGION = re.compile(r"(?:us|eu|apac|au|ca|jp|sa|us-gov|global|regional)\.(?=[a-z0-9]+\.)", re.IGNORECASE)
+_REGION = re.compile(r"(?:^|(?<=[/:]))(?:[a-z]{2}|apac|us-gov|global|regional)\.(?=[a-z0-9]+\.)", re.IGNORECASE)
 _VENDOR = re.compile(
     r"(?:ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen|writer|zai)"
     r"\.(?=[a-z])",
@@ -206,6 +206,14 @@ _RELEASE = re.compile(
     r"-(?:20\d\d-?[01]\d-?[0-3]\d|[01]\d-20\d\d|[01]\d-[0-3]\d|\d{3,4}"
     r"|latest|preview|exp|experimental|beta|default|v\d+(?:-\d+)*)$"
 )
+_PATH = re.compile(r"[./\\]|~[/\\]|[a-z]:[\\/]", re.IGNORECASE)
+"""The beginning of a name that is the path of a file."""
+_FILE_TYPE = re.compile(r"(?:\.(?:I?Q\d\w*|B?F\d+))?\.(?:gguf|llamafile|safetensors|onnx|bin)$", re.IGNORECASE)
+"""The end of a model file's name, with its quantisation."""
+_SIZE = re.compile(r"(?:^|-)(?:\d+x)?\d+(?:-\d+)?[bm](?:-|$)")
+"""A number of parameters in a folded name, such as `32b`, `8x7b` or `0-6b`."""
+_TAG = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bm]\b|(?:latest|instruct|chat|text|code)\b", re.IGNORECASE)
+"""The beginning of an Ollama tag, which tells `mistral:7b` from a host and a name."""
 _VARIANT = re.compile(r":(?:free|batch|thinking|extended|online|nitro|floor|exacto|latest|beta)$")
 
 
@@ -226,7 +234,12 @@ def forms(name: str) -> Iterator[tuple[str | None, str]]:
     A publisher and a slash can be part of a name (`openai/gpt-oss-20b`); a host and a colon cannot.
     """
     host = None
-    rest = _VARIANT.sub("", _STATED_WINDOW.sub("", name.strip().removeprefix("~")))
+    rest = name.strip()
+    if _PATH.match(rest):
+        rest = re.split(r"[\\/]", rest)[-1]
+    # Fireworks names a deployment after `#`.
+    rest = _FILE_TYPE.sub("", rest.removeprefix("~").partition("#")[0])
+    whole = rest = _VARIANT.sub("", _STATED_WINDOW.sub("", rest))
     while True:
         rest = _REGION.sub("", rest, count=1)
         if vendor := _VENDOR.match(rest):
@@ -238,7 +251,9 @@ def forms(name: str) -> Iterator[tuple[str | None, str]]:
             yield host or _host(joined[0][:-1]), rest[joined.end() :]
         if cut is None:
             return
-        host = host or _host(rest[:cut])
+        is_first = len(rest) == len(whole)
+        # In the middle of a name, `models` is a part of a path, and not Google's prefix.
+        host = host or (_host(rest[:cut]) if is_first or rest[:cut] != "models" else None)
         rest = rest[cut + 1 :]
 
 
@@ -252,7 +267,7 @@ def _next_prefix(name: str) -> int | None:
     found = _SEPARATOR.search(name)
     if found is None:
         return None
-    if found[0] == "/" or fold(name[: found.start()]) in HOSTS:
+    if found[0] == "/" or (fold(name[: found.start()]) in HOSTS and not _TAG.match(name, found.end())):
         return found.start()
     slash = name.find("/")
     return slash if slash >= 0 else None
@@ -467,7 +482,8 @@ class ModelTable:
         """Match a variant of a family: `gpt-4o-anything` is a kind of `gpt-4o`, unless the rest names speech, audio or
         image output, or another maker's model, which are other models. One of another size is a guess, since its window
         may differ. Names that `_by_release` rejected match nothing here either."""
-        softened = soften(bare)
+        # Azure and OpenAI write `.ft-` and `:ft-` before the name of a fine-tune.
+        softened = soften(bare).replace(".ft-", "-ft-")
         if any(stem in self._index for stem in strip_release_suffixes(fold(bare))):
             return None
         for family in prefixes(softened):
@@ -476,7 +492,7 @@ class ModelTable:
                 return None
             position = self._index.get(fold(family))
             if position is not None:
-                return position, "version" if _OTHER_SIZE.search(rest) else "family"
+                return position, "version" if _OTHER_SIZE.search(rest) or _SIZE.search(rest) else "family"
         return None
 
     def _by_maker(self, bare: str) -> tuple[int, str] | None:
@@ -542,15 +558,11 @@ def _card(raw: _RawCard, sources: list[Source]) -> ModelCard:
         window=raw.get("window"),
         max_output=raw.get("max_output"),
         tokenizer=raw.get("tokenizer"),
-        accepts=_accepts(raw.get("accepts", "")),
+        accepts={word.removeprefix("-"): not word.startswith("-") for word in raw.get("accepts", "").split()},
         retired=date.fromisoformat(retired) if retired else None,
         replaced_by=raw.get("replaced_by"),
         sources={figure: sources[place] for figure, place in raw.get("sources", {}).items()},
     )
-
-
-def _accepts(words: str) -> Mapping[str, bool]:
-    return {word.removeprefix("-"): not word.startswith("-") for word in words.split()}
 
 
 @cache

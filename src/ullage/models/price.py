@@ -84,21 +84,19 @@ class Price:
     """The day of the price; None for the user's own, which applies on every day."""
 
     def cost(self, usage: Usage) -> Cost:
+        cost = _times(usage.input, self.input)
+        if usage.input is not None and self.input is not None:
+            read, write = usage.cache_read or 0, usage.cache_write or 0
+            cost = (usage.input - read - write) * self.input
+            cost += read * (self.input if self.cache_read is None else self.cache_read)
+            cost += write * (self.input if self.cache_write is None else self.cache_write)
         return Cost(
-            input=self._input(usage),
+            input=cost,
             output=_times(usage.output, self.output),
             currency=self.currency,
             source=self.source,
             date=self.date,
         )
-
-    def _input(self, usage: Usage) -> Decimal | None:
-        if usage.input is None or self.input is None:
-            return _times(usage.input, self.input)
-        read, write = usage.cache_read or 0, usage.cache_write or 0
-        cached = read * (self.input if self.cache_read is None else self.cache_read)
-        cached += write * (self.input if self.cache_write is None else self.cache_write)
-        return (usage.input - read - write) * self.input + cached
 
 
 def price_of(match: Match, *, when: datetime, host: str | None = None, own: Price | None = None) -> Price | None:

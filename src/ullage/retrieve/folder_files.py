@@ -87,6 +87,10 @@ _CLASSES = {
 """The classes that a set may name, such as `[[:digit:]]`, as members of a regular expression's set."""
 
 
+_NOTHING = re.compile("(?!)")
+"""Stands after the last segment, where no part of a path matches."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pattern:
     segments: tuple[re.Pattern[str] | None, ...]
@@ -100,20 +104,19 @@ class _Pattern:
         first, last = self.segments[0], self.segments[-1]
         if first is None and last is not None and len(self.segments) == _ANYWHERE:
             return last.match(parts[-1]) is not None
-        reached = self._beyond({0})
+        reached = self._skip_any_depth({0})
         for part in parts:
-            reached = self._beyond({after for at in reached for after in self._step(at, part)})
+            following = set[int]()
+            for at in reached:
+                segment = self.segments[at] if at < len(self.segments) else _NOTHING
+                if segment is None:
+                    following.add(at)
+                elif segment.match(part):
+                    following.add(at + 1)
+            reached = self._skip_any_depth(following)
         return len(self.segments) in reached
 
-    def _step(self, at: int, part: str) -> tuple[int, ...]:
-        if at == len(self.segments):
-            return ()
-        segment = self.segments[at]
-        if segment is None:
-            return (at,)
-        return (at + 1,) if segment.match(part) else ()
-
-    def _beyond(self, reached: set[int]) -> set[int]:
+    def _skip_any_depth(self, reached: set[int]) -> set[int]:
         """Add the segments after one that can match nothing."""
         for at in sorted(reached):
             end = at
@@ -156,8 +159,17 @@ def _read(line: str, flags: re.RegexFlag) -> _Pattern | None:
         return None
     negated = text.startswith("!")
     text = text[negated:]
-    segments = _split(text)
-    if segments is None or not any(segments):
+    tokens = [found[0] for found in _TOKEN.finditer(text)]
+    if "[" in tokens or tokens[-1:] == ["\\"]:
+        # Git lets such a pattern match nothing.
+        return None
+    segments: list[list[str]] = [[]]
+    for token in tokens:
+        if token == "/":
+            segments.append([])
+        else:
+            segments[-1].append(token[:2] if token.startswith("*") else token)
+    if not any(segments):
         return None
     is_name = "/" not in text.rstrip("/")
     segments = [segment for segment in segments if segment]
@@ -170,20 +182,6 @@ def _read(line: str, flags: re.RegexFlag) -> _Pattern | None:
     except KeyError:
         return None
     return _Pattern(segments=compiled, negated=negated, folders_only=text.endswith("/"))
-
-
-def _split(text: str) -> list[list[str]] | None:
-    """Return the tokens of each part of a pattern; None for one that Git lets match nothing."""
-    tokens = [found[0] for found in _TOKEN.finditer(text)]
-    if "[" in tokens or tokens[-1:] == ["\\"]:
-        return None
-    segments: list[list[str]] = [[]]
-    for token in tokens:
-        if token == "/":
-            segments.append([])
-        else:
-            segments[-1].append(token[:2] if token.startswith("*") else token)
-    return segments
 
 
 def _compile_segment(tokens: list[str], flags: re.RegexFlag) -> re.Pattern[str] | None:
@@ -200,24 +198,21 @@ def _compile_segment(tokens: list[str], flags: re.RegexFlag) -> re.Pattern[str] 
     for token in tokens:
         if token.startswith("*"):
             pieces.append("")
+        elif token == "?":
+            pieces[-1] += "."
+        elif token.startswith("["):
+            found = _TOKEN.fullmatch(token)
+            members = _translate_members(_MEMBER.findall(found["set"] if found else ""))
+            if found and found["not"]:
+                pieces[-1] += f"[^{members}]" if members else "."
+            else:
+                pieces[-1] += f"[{members}]" if members else "(?!)"
         else:
-            pieces[-1] += _translate_token(token)
+            pieces[-1] += re.escape(token.removeprefix("\\") or token)
     first, *others = pieces
     middle = "".join(f"(?>.*?{piece})" for piece in others[:-1] if piece)
     last = f".*{others[-1]}" if others else ""
     return re.compile(rf"(?s:{first}{middle}{last})\Z", flags)
-
-
-def _translate_token(token: str) -> str:
-    if token == "?":
-        return "."
-    if not token.startswith("["):
-        return re.escape(token.removeprefix("\\") or token)
-    found = _TOKEN.fullmatch(token)
-    members = _translate_members(_MEMBER.findall(found["set"] if found else ""))
-    if found and found["not"]:
-        return f"[^{members}]" if members else "."
-    return f"[{members}]" if members else "(?!)"
 
 
 def _translate_members(members: list[str]) -> str:
@@ -280,7 +275,20 @@ _SECRETS = (
     ),
     *("kubeconfig", "*.kubeconfig", ".dockercfg", ".boto", ".s3cfg", ".databrickscfg", ".terraformrc", "terraform.rc"),
     *("application_default_credentials.json", "credentials.toml", "credentials.xml", "credentials.db", "rclone.conf"),
-    *("auth.json", ".oci/", ".config/gcloud/", ".netlify/", ".fly/"),
+    *("auth.json", ".oci/", ".config/gcloud/", ".netlify/", ".fly/", ".dockerconfigjson", ".claude.json"),
+    *("*credentials.json", "*credentials*.csv", "*credentials.y*ml", "*_credentials", "credentials.*.enc"),
+    *("credentials.txt", "credentials.ini", "*adminsdk*.json", "*service*account*.json", "gcp-key*.json", "token.json"),
+    *("secret.txt", "secret.json", "secret.toml", "secret.y*ml", "secrets.txt", "secrets.ini", "secrets.properties"),
+    *("secrets.xml", "*.secrets.json", "local.settings.json", "*.tfvars.json", "settings-security.xml"),
+    *("password.txt", "passwords.*", "*vault_pass*", "pgpass.conf", ".authinfo", ".*_history", "wallet.dat"),
+    *("private_key*", "private-key*", "api_key*.txt", "apikey*.txt", "api-key*.txt", ".*_api_key", ".*_token"),
+    *("ssh_host_*_key", "*_ecdsa", "*_dsa", "*.jceks", "kubeconfig.y*ml"),
+    *(
+        f"*.{kind}.{copy}"
+        for kind in ("pem", "key", "p12", "json.enc")
+        for copy in ("bak", "old", "orig", "txt", "save")
+    ),
+    *(f"{name}.{copy}" for name in ("credentials*", "secrets*") for copy in ("bak", "old", "orig")),
 )
 _MACHINERY = (".git", ".hg/", ".svn/", "node_modules/", ".venv/", ".tox/", "__pycache__/")
 """Files that programs write for programs; a worktree's `.git` is a file."""
@@ -396,33 +404,26 @@ def stamp_of(status: os.stat_result) -> Stamp:
 def read_lines(folder: Path, parts: Parts, most: int) -> list[str] | Unread:
     """Return the lines of a file below a folder that has at most `most` bytes; never raises."""
     try:
-        content = _content(folder, parts, most)
+        descriptor = open_below(folder, parts)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return Unread.UNREADABLE
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                head = file.read(HEAD)
+                if is_binary(head):
+                    return Unread.BINARY
+                content = head + file.read(max(0, most + 1 - len(head)))
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError):
         return Unread.UNREADABLE
-    if isinstance(content, Unread):
-        return content
     return Unread.LARGE if len(content) > most else lines_of(content)
-
-
-def _content(folder: Path, parts: Parts, most: int) -> bytes | Unread:
-    """Read a file, at most one byte more than allowed."""
-    descriptor = open_below(folder, parts)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return Unread.UNREADABLE
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            head = file.read(HEAD)
-            return Unread.BINARY if is_binary(head) else head + file.read(max(0, most + 1 - len(head)))
-    finally:
-        os.close(descriptor)
 
 
 def open_below(folder: Path, parts: Parts) -> int:
     """Open a file below a folder without following a link, and return its descriptor; raises `OSError`."""
-    return _open_below(folder, parts) if _DESCENDS else opened_plainly(folder, parts)
-
-
-def _open_below(folder: Path, parts: Parts) -> int:
+    if not _DESCENDS:
+        return opened_plainly(folder, parts)
     at = os.open(folder, _FOLDER)
     try:
         for part in parts[:-1]:
@@ -473,28 +474,25 @@ class File:
 def roots_of(settings: RetrieveSettings) -> tuple[Root, ...]:
     """Return the roots for the settings. A named path may be a link, and is cited by its target; a link in a project
     that leads out of it is left out."""
-    folders = [Path(os.path.realpath(path)) for path in settings.folders if not _leaves(path, settings.within)]
-    files = [Path(os.path.realpath(path)) for path in settings.files if not _leaves(path, settings.within)]
-    labels = _labels([*folders, *(path.parent for path in files)], settings.name)
+    folders = [Path(os.path.realpath(path)) for path in settings.folders if not _leads_out(path, settings.within)]
+    files = [Path(os.path.realpath(path)) for path in settings.files if not _leads_out(path, settings.within)]
+    # The folders' names, with a number where two are the same; none where there is only one folder.
+    labels: dict[Path, str] = {}
+    for folder in dict.fromkeys([*folders, *(path.parent for path in files)]):
+        name = folder.name or settings.name
+        same = sum((other.name or settings.name) == name for other in labels)
+        labels[folder] = f"{name}-{same + 1}" if same else name
+    if len(labels) == 1:
+        labels = dict.fromkeys(labels, "")
     named = [Root(folder, labels[folder]) for folder in dict.fromkeys(folders)]
     return *named, *(Root(path.parent, labels[path.parent], path.name) for path in dict.fromkeys(files))
 
 
-def _leaves(path: Path, project: Path | None) -> bool:
+def _leads_out(path: Path, project: Path | None) -> bool:
     """Return whether a path in the project leads out of it."""
     if project is None or not Path(os.path.abspath(path)).is_relative_to(project):  # noqa: PTH100 - keeps links
         return False
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
-
-
-def _labels(folders: list[Path], instead: str) -> dict[Path, str]:
-    """Return the folders' names, with a number where two are the same; empty where there is only one."""
-    labels: dict[Path, str] = {}
-    for folder in dict.fromkeys(folders):
-        name = folder.name or instead
-        same = sum((other.name or instead) == name for other in labels)
-        labels[folder] = f"{name}-{same + 1}" if same else name
-    return labels if len(labels) > 1 else dict.fromkeys(labels, "")
 
 
 @dataclass(slots=True)
@@ -523,22 +521,35 @@ class Walk:
         for root in self.roots:
             if root.only is None:
                 yield from self._walk_root(root)
-            else:
-                yield self._stat_file(root, root.only)
-
-    def _stat_file(self, root: Root, name: str) -> File | None:
-        try:
-            return File(_path(root, (name,)), root, (name,), stamp_of(os.lstat(root.folder / name)))
-        except OSError:
-            self.missing.append(name)
-            return None
+                continue
+            name, found = root.only, None
+            try:
+                found = File(_path(root, (name,)), root, (name,), stamp_of(os.lstat(root.folder / name)))
+            except OSError:
+                self.missing.append(name)
+            yield found
 
     def _walk_root(self, root: Root) -> Iterator[File | None]:
         waiting: list[tuple[Parts, _Ignoring]] = [((), ())]
         while waiting:
             parts, around = waiting.pop()
-            entries = self._entries(root, parts)
-            ignoring = self._ignoring(root, parts, entries, around)
+            room = max(0, self.settings.bounds.entries - self.looked_at)
+            try:
+                with os.scandir(root.folder.joinpath(*parts)) as scan:
+                    entries = list(islice(scan, room))
+            except OSError:
+                if not parts:
+                    self.missing.append(root.label or root.folder.name)
+                entries = list[os.DirEntry[str]]()
+            self.looked_at += len(entries)
+            # A name can be cited if it is valid text without hidden characters.
+            entries = [one for one in entries if clean(one.name).text == one.name and not {"\n", "\t"} & set(one.name)]
+            entries.sort(key=lambda entry: entry.name)
+            ignoring = around
+            if self.settings.gitignore and any(entry.name == _GITIGNORE for entry in entries):
+                lines = read_lines(root.folder, (*parts, _GITIGNORE), _LARGEST_GITIGNORE)
+                if not isinstance(lines, Unread):
+                    ignoring = ((len(parts), Patterns(lines)), *around)
             yield None
             inner: list[tuple[Parts, _Ignoring]] = []
             for entry in entries:
@@ -549,31 +560,16 @@ class Walk:
                     inner.append(((*parts, entry.name), ignoring))
             waiting += reversed(inner)
 
-    def _entries(self, root: Root, parts: Parts) -> list[os.DirEntry[str]]:
-        room = max(0, self.settings.bounds.entries - self.looked_at)
-        try:
-            with os.scandir(root.folder.joinpath(*parts)) as scan:
-                entries = list(islice(scan, room))
-        except OSError:
-            if not parts:
-                self.missing.append(root.label or root.folder.name)
-            return []
-        self.looked_at += len(entries)
-        return sorted((entry for entry in entries if _is_sayable(entry.name)), key=lambda entry: entry.name)
-
-    def _ignoring(self, root: Root, parts: Parts, entries: list[os.DirEntry[str]], around: _Ignoring) -> _Ignoring:
-        if not self.settings.gitignore or all(entry.name != _GITIGNORE for entry in entries):
-            return around
-        lines = read_lines(root.folder, (*parts, _GITIGNORE), _LARGEST_GITIGNORE)
-        return around if isinstance(lines, Unread) else ((len(parts), Patterns(lines)), *around)
-
     def _classify_entry(self, root: Root, parts: Parts, entry: os.DirEntry[str], ignoring: _Ignoring) -> File | bool:
         """Return the file if it is to be searched, else whether the entry is a folder to be entered."""
         try:
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not entry.is_file(follow_symlinks=False):
                 return False
-            if self._excluded.says(parts, is_folder=is_folder) or _is_ignored(parts, ignoring, is_folder=is_folder):
+            if self._excluded.says(parts, is_folder=is_folder):
+                return False
+            said = (patterns.says(parts[depth:], is_folder=is_folder) for depth, patterns in ignoring)
+            if next((one for one in said if one is not None), False):
                 return False
             if is_folder:
                 return True
@@ -582,19 +578,6 @@ class Walk:
             return False
         wanted = status.st_size and (not self._included or self._included.covers(parts))
         return File(_path(root, parts), root, parts, stamp_of(status)) if wanted else False
-
-
-def _is_ignored(parts: Parts, ignoring: _Ignoring, *, is_folder: bool) -> bool:
-    for depth, patterns in ignoring:
-        said = patterns.says(parts[depth:], is_folder=is_folder)
-        if said is not None:
-            return said
-    return False
-
-
-def _is_sayable(name: str) -> bool:
-    """Return whether a name can be cited: it is valid text without hidden characters."""
-    return clean(name).text == name and "\n" not in name and "\t" not in name
 
 
 def _path(root: Root, parts: Parts) -> str:
@@ -611,13 +594,20 @@ _IMAGES: dict[str, re.Pattern[bytes]] = {
     "image/gif": re.compile(rb"GIF8[79]a"),
     "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
 }
-_DATA_URI = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=\s]+)")
-_FILE_ROOTS_SECRETS = re.compile(
+_DATA_URI = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=\s]+)", re.IGNORECASE)
+_KEYS_IN_TEXT = re.compile(
     rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
     rb"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     rb"|\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{32,}"
     rb"|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{50,}|\bglpat-[A-Za-z0-9_-]{20,}"
     rb"|\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
+    rb"|\bgsk_[A-Za-z0-9]{40,}|\bxai-[A-Za-z0-9]{60,}|\bpplx-[A-Za-z0-9]{40,}|\br8_[A-Za-z0-9]{36,}"
+    rb"|\bdop_v1_[a-f0-9]{64}|\bpypi-AgE[A-Za-z0-9_-]{50,}|\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|\bdckr_pat_[A-Za-z0-9_-]{20,}"
+    rb"|\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}|\bATATT3[A-Za-z0-9_=-]{100,}|\blin_api_[A-Za-z0-9]{40}"
+    rb"|\bya29\.[A-Za-z0-9_-]{40,}|\bGOCSPX-[A-Za-z0-9_-]{28}|\bAGE-SECRET-KEY-1[0-9A-Z]{50,}"
+    rb"|https://hooks\.slack\.com/services/T\w+/B\w+/\w{20,}|https://discord(?:app)?\.com/api/webhooks/\d+/[\w-]{60,}"
+    rb"|aws_secret_access_key[\"']?\s*[=:]\s*[\"']?[A-Za-z0-9/+]{40}|\bAccountKey=[A-Za-z0-9/+]{80,}"
+    rb"|PuTTY-User-Key-File-\d|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY"
     rb"|\bxox[abeprs]-[A-Za-z0-9-]{20,}|\bAIza[0-9A-Za-z_-]{35}\b|\bhf_[A-Za-z0-9]{30,}|\bnpm_[A-Za-z0-9]{36}\b"
 )
 """Private keys, and keys of services that have a recognisable form."""
@@ -674,45 +664,70 @@ class FileRoots:
         """Return images, each named by a path or a `data:` URI. A file whose first bytes are not an image's is
         refused."""
         _check_number(names, "images")
-        return tuple(self._image(name) for name in names)
-
-    def _image(self, name: str) -> Image:
-        given = _DATA_URI.fullmatch(name)
-        if given is not None:
-            try:
-                content = base64.b64decode(given[2])
-            except ValueError as error:
-                raise InvalidArguments("an image is not base64", suggestion="give a path instead") from error
-            name = "the image"
-        else:
-            _, _, content = self._read(name, self.max_image_bytes)
-        kind = next((kind for kind, begins in _IMAGES.items() if begins.match(content)), None)
-        if kind is None or len(content) > self.max_image_bytes:
-            why = "is no image" if kind is None else f"has more than {self.max_image_bytes:,} bytes"
-            raise UnreadableFile(f"`{name[:200]}` {why}", suggestion=f"give one of {', '.join(_IMAGES)}")
-        return Image(kind, base64.b64encode(content).decode("ascii"))
+        images = list[Image]()
+        for name in names:
+            given = _DATA_URI.fullmatch(name)
+            if given is None:
+                shown, (_, _, content) = name, self._read(name, self.max_image_bytes)
+            else:
+                shown = "the image"
+                try:
+                    content = base64.b64decode(given[2])
+                except ValueError as error:
+                    raise InvalidArguments("an image is not base64", suggestion="give a path instead") from error
+            kind = next((kind for kind, begins in _IMAGES.items() if begins.match(content)), None)
+            if kind is None or len(content) > self.max_image_bytes:
+                why = "is no image" if kind is None else f"has more than {self.max_image_bytes:,} bytes"
+                raise UnreadableFile(f"`{shown[:200]}` {why}", suggestion=f"give one of {', '.join(_IMAGES)}")
+            images.append(Image(kind, base64.b64encode(content).decode("ascii")))
+        return tuple(images)
 
     def _read(self, path: str, most: int) -> tuple[Path, str, bytes]:
         """Return a file's location, its path from its root, and its content."""
-        root, parts = self._place(path)
+        try:
+            root, parts = self._place(path)
+        except OSError as error:
+            raise UnreadableFile(
+                f"`{path[:200]}` cannot be read: {error.strerror}", suggestion="check the path"
+            ) from error
         asked = Path(path).parts
         for names in (parts, tuple(part for part in asked if part not in ("/", "..", "."))):
-            if names and _covers(_EXCLUDED, names):
+            # A later pattern may include a file again, but not what is in an excluded folder.
+            folders = (_EXCLUDED.says(names[:depth], is_folder=True) for depth in range(1, len(names)))
+            if names and (any(folders) or _EXCLUDED.says(names, is_folder=False)):
                 raise Denied(
                     f"`{path[:200]}` is called as secrets and machinery are, and is not read",
                     suggestion="give the part that matters in the prompt, if it may be sent",
                 )
         _check_ignored(path, root, parts)
-        content = _file_roots_content(path, root, parts, most)
+        try:
+            descriptor = open_below(root, parts)
+        except (OSError, ValueError) as error:
+            raise UnreadableFile(
+                f"`{path[:200]}` cannot be read", suggestion="check the path, which begins at one of the roots"
+            ) from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UnreadableFile(
+                    f"`{path[:200]}` is not a regular file", suggestion="name the files in it one by one"
+                )
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                content = file.read(most + 1)
+        finally:
+            os.close(descriptor)
+        if len(content) > most:
+            raise UnreadableFile(
+                f"`{path[:200]}` has more than {most:,} bytes", suggestion="give the part that matters in the prompt"
+            )
         self._check_secrets(path, content)
         return root.joinpath(*parts), "/".join(parts), content
 
     def _check_secrets(self, path: str, content: bytes) -> None:
-        if _FILE_ROOTS_SECRETS.search(content) or any(
+        if _KEYS_IN_TEXT.search(content) or any(
             secret.encode() in content for secret in self.secrets if len(secret) > 5
         ):
             raise Denied(
-                f"`{path[:200]}` holds what looks like a key",
+                f"`{path[:200]}` contains what looks like a key",
                 suggestion="move the key out of the file, or give the part that matters in the prompt",
             )
 
@@ -742,12 +757,6 @@ def _check_number(names: tuple[str, ...], argument: str) -> None:
         raise InvalidArguments(f"`{argument}` has more than {_MOST_FILES}", suggestion="ask in several calls")
 
 
-def _covers(patterns: Patterns, parts: Parts) -> bool:
-    """Return whether a file, or a folder around it, is named; a later pattern may take a name back."""
-    folders = (patterns.says(parts[:depth], is_folder=True) for depth in range(1, len(parts)))
-    return any(folders) or bool(patterns.says(parts, is_folder=False))
-
-
 def _check_ignored(path: str, root: Path, parts: Parts) -> None:
     """Raise if the file is ignored by an ignore file in its own folder or any above, up to its repository's or the
     root's.
@@ -757,7 +766,7 @@ def _check_ignored(path: str, root: Path, parts: Parts) -> None:
     file includes again may still be ignored by another. An ignore file that cannot be read (a link, or too large) may
     name anything, so nothing around it is read.
     """
-    around = list(_around(root, parts))
+    around = list(_folders_around(root, parts))
     for name in _IGNORE_FILES:
         rules = list[tuple[Patterns, Parts]]()
         for folder, below in around:
@@ -769,14 +778,14 @@ def _check_ignored(path: str, root: Path, parts: Parts) -> None:
                     f"`{path[:200]}` is not read, because a {name} around it cannot be read",
                     suggestion=f"make the {name} a plain text file of less than {_LARGEST_IGNORE_FILE:,} bytes",
                 )
-        if _file_roots_is_ignored(rules):
+        if _is_ignored(rules):
             raise Denied(
                 f"`{path[:200]}` is named in a {name}, and is not read",
                 suggestion="give the part that matters in the prompt, if it may be sent",
             )
 
 
-def _file_roots_is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
+def _is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
     """Return whether a file, or a folder around it, is ignored; `rules` are the innermost first, each with the path
     from its folder to the file."""
     depth = max((len(below) for _, below in rules), default=0)
@@ -791,7 +800,7 @@ def _file_roots_is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
     return False
 
 
-def _around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
+def _folders_around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
     """Yield the folders around a file, the innermost first, each with the file's path from there."""
     for depth in range(len(parts) - 1, -1, -1):
         yield root.joinpath(*parts[:depth]), parts[depth:]
@@ -803,24 +812,3 @@ def _around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
             return
         above = (folder.name, *above)
         yield folder.parent, above
-
-
-def _file_roots_content(path: str, root: Path, parts: Parts, most: int) -> bytes:
-    try:
-        descriptor = open_below(root, parts)
-    except (OSError, ValueError) as error:
-        raise UnreadableFile(
-            f"`{path[:200]}` cannot be read", suggestion="check the path, which begins at one of the roots"
-        ) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnreadableFile(f"`{path[:200]}` is not a regular file", suggestion="name the files in it one by one")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(most + 1)
-    finally:
-        os.close(descriptor)
-    if len(content) > most:
-        raise UnreadableFile(
-            f"`{path[:200]}` has more than {most:,} bytes", suggestion="give the part that matters in the prompt"
-        )
-    return content

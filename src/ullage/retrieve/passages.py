@@ -90,64 +90,52 @@ class Outline:
 def outline(lines: Sequence[str], suffix: str) -> Outline:
     """Return the outline of a text whose file name ends in `suffix`."""
     heads = [line[:_LONG] for line in lines]
-    found = Outline([_of_paragraph(before, line) for before, line in zip(["", *heads], heads, strict=False)], {})
-    titles = _headings(heads) if suffix.lower() in _PROSE else _definitions(heads)
-    for at, title in titles:
+    strengths = list[int]()
+    for before, line in zip(["", *heads], heads, strict=False):
+        is_first = bool(line) and not line.isspace() and (not before or before.isspace())
+        if is_first and not line[0].isspace():
+            strengths.append(_PARAGRAPH)
+        else:
+            strengths.append(_LISTED if is_first or _ITEM.match(line) else _CONTINUED)
+    found = Outline(strengths, {})
+    for at, title in _headings(heads) if suffix.lower() in _PROSE else _definitions(heads):
         found.titles[at] = title
         found.strengths[at] = title.strength
     return found
 
 
-def _of_paragraph(before: str, line: str) -> int:
-    if line and not line.isspace() and (not before or before.isspace()):
-        return _LISTED if line[0].isspace() else _PARAGRAPH
-    return _LISTED if _ITEM.match(line) else _CONTINUED
-
-
 def _headings(heads: list[str]) -> Iterator[tuple[int, Title]]:
+    """Yield the headings of prose outside fenced code: marked ones, and lines with a rule below."""
     fenced = False
     for at, line in enumerate(heads):
         if _FENCE.match(line):
             fenced = not fenced
-        title = None if fenced else _heading(line, heads[at + 1] if at + 1 < len(heads) else "")
-        if title is not None:
-            yield at, title
-
-
-def _heading(line: str, after: str) -> Title | None:
-    heading = _HEADING.match(line)
-    if heading is not None:
-        depth = len(heading[1]) if heading[1] else 1 + heading[3].count("sub")
-        return Title(heading[2] or heading[4], depth, _TOP - min(depth, 4))
-    if line.strip() and _RULED.match(after) and not _RULED.match(line):
-        depth = 1 if after[0] == "=" else 2
-        return Title(line.strip(), depth, _TOP - depth)
-    return None
+        if fenced:
+            continue
+        after = heads[at + 1] if at + 1 < len(heads) else ""
+        heading = _HEADING.match(line)
+        if heading is not None:
+            depth = len(heading[1]) if heading[1] else 1 + heading[3].count("sub")
+            yield at, Title(heading[2] or heading[4], depth, _TOP - min(depth, 4))
+        elif line.strip() and _RULED.match(after) and not _RULED.match(line):
+            depth = 1 if after[0] == "=" else 2
+            yield at, Title(line.strip(), depth, _TOP - depth)
 
 
 def _definitions(heads: list[str]) -> Iterator[tuple[int, Title]]:
     """Yield the titles of definitions. A definition begins with the decorators and comments directly above it."""
     free = 0
     for at, line in enumerate(heads):
-        title = _definition(line)
-        if title is not None:
-            yield _include_attached_lines(heads, at, max(free, at - _ATTACHABLE)), title
-            free = at + 1
-
-
-def _definition(line: str) -> Title | None:
-    first = _FIRST.match(line)
-    found = _DEFINITION.match(line) if first and first[1].lower() in _DEFINING_FIRST else None
-    if found is None:
-        return None
-    depth = len(found[1].expandtabs(4))
-    return Title(found[2], depth, _INNER + (depth <= _DEEP) if depth else _TOP - 2)
-
-
-def _include_attached_lines(heads: list[str], at: int, free: int) -> int:
-    while at > free and _ATTACHED.match(heads[at - 1]):
-        at -= 1
-    return at
+        first = _FIRST.match(line)
+        found = _DEFINITION.match(line) if first and first[1].lower() in _DEFINING_FIRST else None
+        if found is None:
+            continue
+        depth = len(found[1].expandtabs(4))
+        begin, least = at, max(free, at - _ATTACHABLE)
+        while begin > least and _ATTACHED.match(heads[begin - 1]):
+            begin -= 1
+        yield begin, Title(found[2], depth, _INNER + (depth <= _DEEP) if depth else _TOP - 2)
+        free = at + 1
 
 
 _TITLED = 2
@@ -187,7 +175,9 @@ class PassageIndex:
     def add(self, document: Document) -> None:
         """Add a passage; one with the same id is replaced."""
         self.remove(document.id)
-        counts = _count_terms(document)
+        counts = Counter(terms(document.description))
+        for term in terms(f"{document.name}\n{document.server}"):
+            counts[term] += _TITLED
         slot = self._slots[document.id] = len(self._ids)
         self._ids.append(document.id)
         self._lengths.append(counts.total())
@@ -211,9 +201,12 @@ class PassageIndex:
             # Renumbers the passages in their order, without gaps.
             kept = [slot for slot, name in enumerate(self._ids) if name is not None]
             moved = dict(zip(kept, range(len(kept)), strict=True))
-            self._postings = {
-                term: found for term, words in self._postings.items() if (found := _renumber_postings(words, moved))
-            }
+            postings = dict[str, bytearray]()
+            for term, words in self._postings.items():
+                left = [moved[word >> 8] << 8 | word & 0xFF for word in _words(words) if word >> 8 in moved]
+                if left:
+                    postings[term] = bytearray(b"".join(word.to_bytes(_WORD, byteorder) for word in left))
+            self._postings = postings
             self._lengths = array("I", [self._lengths[slot] for slot in kept])
             self._ids = [self._ids[slot] for slot in kept]
             self._slots = {name: slot for slot, name in enumerate(self._ids) if name is not None}
@@ -222,9 +215,14 @@ class PassageIndex:
         """Return the score of each passage that shares a term with the query, by id."""
         totals = [0.0] * len(self._ids)
         for term, times in Counter(terms(query)).most_common(_MOST_TERMS):
-            words = self._living(term)
-            # Adds the contribution of one term to each passage that has it; further occurrences count less and less.
-            worth = math.sqrt(times) * self._rarity(len(words))
+            # The postings are numbers: a list of pairs would burden the garbage collector.
+            words, ids = _words(self._postings.get(term)), self._ids
+            if len(ids) != len(self._slots):
+                words = [word for word in words if ids[word >> 8] is not None]
+            # Adds the contribution of one term to each passage that has it; a rare term is worth more, and further
+            # occurrences count less and less.
+            rarity = math.log(1 + (len(self._slots) - len(words) + 0.5) / (len(words) + 0.5))
+            worth = math.sqrt(times) * rarity
             lengths = self._lengths
             least = _SATURATION * (1 - _LENGTH)
             scale = _SATURATION * _LENGTH * len(self._slots) / (self._length or 1)
@@ -233,29 +231,9 @@ class PassageIndex:
                 totals[slot] += worth * count / (count + least + scale * lengths[slot])
         return {name: total for name, total in zip(self._ids, totals, strict=True) if total and name is not None}
 
-    def _living(self, term: str) -> list[int]:
-        """Return the postings of a term, as numbers: a list of pairs would burden the garbage collector."""
-        words, ids = _words(self._postings.get(term)), self._ids
-        return words if len(ids) == len(self._slots) else [word for word in words if ids[word >> 8] is not None]
-
-    def _rarity(self, holders: int) -> float:
-        return math.log(1 + (len(self._slots) - holders + 0.5) / (holders + 0.5))
-
-
-def _count_terms(document: Document) -> Counter[str]:
-    counts = Counter(terms(document.description))
-    for term in terms(f"{document.name}\n{document.server}"):
-        counts[term] += _TITLED
-    return counts
-
 
 def _words(postings: bytearray | None) -> list[int]:
     return [] if postings is None else [*array("I", bytes(postings))]
-
-
-def _renumber_postings(postings: bytearray, moved: dict[int, int]) -> bytearray:
-    words = [moved[word >> 8] << 8 | word & 0xFF for word in _words(postings) if word >> 8 in moved]
-    return bytearray(b"".join(word.to_bytes(_WORD, byteorder) for word in words))
 
 
 _LEAST = 500
@@ -280,7 +258,21 @@ def cut(lines: Sequence[str], suffix: str) -> list[Span]:
     """Return the passages of a text whose file name ends in `suffix`."""
     found, around = list[Span](), list[Title]()
     marks = outline(lines, suffix)
-    for start, end in _stretches(lines, marks.strengths):
+    ends = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    start = end = 0
+    while end < len(lines):
+        # The passage ends at the strongest line within bounds, and at the last among equals.
+        start, end, strength = end, end + 1, -1
+        for next_end in range(start + 1, len(ends)):
+            size = ends[next_end] - ends[start]
+            if size > _CUTTING_MOST:
+                break
+            if next_end == len(lines):
+                found_strength = _AT_THE_END
+            else:
+                found_strength = marks.strengths[next_end] if size >= _LEAST else -1
+            if found_strength >= strength:
+                end, strength = next_end, found_strength
         inside = [title for at in range(start, end) if (title := marks.titles.get(at))]
         if start in marks.titles:
             around = _push_title(around, inside[0])
@@ -293,25 +285,3 @@ def cut(lines: Sequence[str], suffix: str) -> list[Span]:
 
 def _push_title(around: list[Title], inner: Title) -> list[Title]:
     return [*(title for title in around if title.depth < inner.depth), inner]
-
-
-def _stretches(lines: Sequence[str], strengths: list[int]) -> Iterator[tuple[int, int]]:
-    ends = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    start = 0
-    while start < len(lines):
-        end = _end(start, ends, strengths)
-        yield start, end
-        start = end
-
-
-def _end(start: int, ends: list[int], strengths: list[int]) -> int:
-    """Return the line at which the next passage begins: the strongest within bounds, and the last among equals."""
-    best, strength = start + 1, -1
-    for end in range(start + 1, len(ends)):
-        size = ends[end] - ends[start]
-        if size > _CUTTING_MOST:
-            break
-        found = _AT_THE_END if end == len(strengths) else strengths[end] if size >= _LEAST else -1
-        if found >= strength:
-            best, strength = end, found
-    return best

@@ -11,11 +11,23 @@ and codes. Bodies are inspected but never passed on.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from ullage.messages import Message, Part, SealedAs, Text, Thinking, ToolCall, join_texts, tables_at
+from ullage.messages import (
+    Format,
+    Message,
+    Part,
+    SealedAs,
+    Text,
+    Thinking,
+    ToolCall,
+    join_texts,
+    read_usage,
+    table_at,
+    tables_at,
+)
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
@@ -28,6 +40,7 @@ __all__ = [
     "fail_in_band",
     "incomplete_error",
     "parse_event",
+    "read_openai_usage",
     "status_error",
     "truncated_error",
 ]
@@ -101,27 +114,25 @@ class Gathered:
     ) -> Completion:
         """Return the complete answer."""
         self.thought_ends()
-        parts = tuple(self._parts())
+        parts = list[Part]()
+        for said in self._said:
+            match said:
+                case UnfinishedCall():
+                    parts.append(said.whole())
+                case Thinking():
+                    parts.append(said)
+                case _:
+                    parts.append(Text("".join(said)))
         calls = tuple(part for part in parts if isinstance(part, ToolCall))
         return Completion(
             text=self.text_so_far,
             finish="tool_calls" if calls and finish in ("stop", "other") else finish,
             tool_calls=calls,
-            message=Message(role="assistant", parts=parts),
+            message=Message(role="assistant", parts=tuple(parts)),
             usage=usage,
             model=model,
             reported_cost=reported_cost,
         )
-
-    def _parts(self) -> Iterator[Part]:
-        for said in self._said:
-            match said:
-                case UnfinishedCall():
-                    yield said.whole()
-                case Thinking():
-                    yield said
-                case _:
-                    yield Text("".join(said))
 
 
 def truncated_error() -> ProviderFailed:
@@ -155,6 +166,7 @@ _OF_A_DAY = re.compile(r"per[ -]day", re.IGNORECASE)
 _SEALED = re.compile(r"encrypted content\b.*(?:could not be verified|is not supported)", re.IGNORECASE | re.DOTALL)
 """Wording of OpenAI's models that do not reason, and of Azure, without a code, if it cannot decrypt reasoning."""
 _BY_STATUS: dict[int, FailureKind] = {
+    **dict.fromkeys((301, 302, 303, 307, 308), "not_found"),
     400: "bad_request",
     401: "unauthorized",
     402: "exhausted",
@@ -220,8 +232,10 @@ def fail_in_band(error: Json) -> None:
     if not error:
         return
     said, words = _error_of(error)
-    kind = _word_kind(words) or _code_kind(error) or ("context_length" if _TOO_LONG.search(said) else "server")
-    kind = _exact_kind(kind, said, words)
+    # Some send an HTTP status as the code after the stream has begun.
+    code = error.get("code") if isinstance(error, Mapping) else None
+    kind = _word_kind(words) or (_status_kind(code) if isinstance(code, int) and 400 <= code < 600 else None)
+    kind = _exact_kind(kind or ("context_length" if _TOO_LONG.search(said) else "server"), said, words)
     raise ProviderFailed(f"broke off with an error{_tail(said)}", kind=kind, suggestion=_hint(kind))
 
 
@@ -247,27 +261,16 @@ def _status_kind(status: int) -> FailureKind:
     return _BY_STATUS.get(status) or ("server" if status >= 500 else "refused")
 
 
-def _code_kind(error: Json) -> FailureKind | None:
-    """Return the kind of a code that is an HTTP status, which some send after the stream has begun."""
-    code = error.get("code") if isinstance(error, Mapping) else None
-    return _status_kind(code) if isinstance(code, int) and 400 <= code < 600 else None
-
-
 def _word_kind(words: tuple[str, ...]) -> FailureKind | None:
     """Return the kind of the most exact word."""
-    found: list[FailureKind] = [kind for word in words if (kind := _kind_of_word(word.lower())) is not None]
+    found = list[FailureKind]()
+    for word in map(str.lower, words):
+        # Google names the exceeded quotas, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait it names with a
+        # daily quota is as short as any other.
+        kind: FailureKind | None = "exhausted" if "perday" in word else _BY_WORD.get(word)
+        if kind is not None:
+            found.append(kind)
     return min(found, key=lambda kind: _ROUGH.get(kind, 0), default=None)
-
-
-def _kind_of_word(word: str) -> FailureKind | None:
-    """Return the kind of a type or code.
-
-    Google names the exceeded quotas, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait it names with a daily
-    quota is as short as any other.
-    """
-    if "perday" in word:
-        return "exhausted"
-    return _BY_WORD.get(word)
 
 
 def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
@@ -328,12 +331,26 @@ def parse_event(data: str) -> JsonObject:
         try:
             value = cast("Json", json.loads(data))
         except ValueError:
+            # Python refuses integers of more than 4,300 digits. As floats they are infinite, which is no count.
             value = cast("Json", json.loads(data, parse_int=float))
     except (ValueError, RecursionError) as error:
         raise ProviderFailed("an event of the stream is not JSON", kind="malformed") from error
     if not isinstance(value, dict):
         raise ProviderFailed("an event of the stream is not an object", kind="malformed")
     return value
+
+
+def read_openai_usage(known: Usage, *places: JsonObject) -> Usage:
+    """Return the usage from the first place that reports one, under the names of either OpenAI format.
+
+    Args:
+        known: the usage reported so far, which later reports of nothing do not replace.
+        places: the objects that may have a `usage`; compatible servers put it in different ones.
+    """
+    said = next((usage for place in places if (usage := table_at(place, "usage"))), dict[str, Json]())
+    is_chat = "prompt_tokens" in said or "completion_tokens" in said
+    usage = read_usage(said, Format.OPENAI_CHAT if is_chat else Format.OPENAI_RESPONSES)
+    return usage if usage.input or usage.output or known == Usage() else known
 
 
 def before(outgoing: Outgoing) -> tuple[str, tuple[Message, ...]]:

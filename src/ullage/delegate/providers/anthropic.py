@@ -111,7 +111,9 @@ class AnthropicReader:
                 self._signature = None
             case "message_delta":
                 self._reason = text_at(table_at(said, "delta"), "stop_reason") or self._reason
-                self._said |= {key: value for key, value in table_at(said, "usage").items() if value is not None}
+                # Some proxies report 0 at the end for what they counted at the beginning.
+                usage = table_at(said, "usage").items()
+                self._said |= {key: value for key, value in usage if value or (value == 0 and not self._said.get(key))}
             case "message_stop":
                 self._stopped = True
             case _:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from ullage.messages import (
     Format,
     Message,
-    read_usage,
     table_at,
     tables_at,
     text_at,
@@ -24,7 +23,15 @@ from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..model_call import Completion, Event, Finish, Outgoing, WireRequest, is_strict
-from .answer_stream import Gathered, before, fail_in_band, incomplete_error, parse_event, truncated_error
+from .answer_stream import (
+    Gathered,
+    before,
+    fail_in_band,
+    incomplete_error,
+    parse_event,
+    read_openai_usage,
+    truncated_error,
+)
 
 __all__ = ["ChatReader", "OpenAIChat", "OpenAIResponses", "ResponsesReader"]
 
@@ -38,6 +45,8 @@ _FINISH: dict[str, Finish] = {
 }
 _HIGHEST_COST = 10_000
 """Maximum plausible cost of one answer in dollars; a higher report is ignored."""
+_NO_REASON = frozenset({None, "", "null", "None"})
+"""Finish reasons of a piece that is not the last, as compatible servers write them."""
 _UNFINISHED = frozenset({"error", "abort", "aborted", "cancelled", "insufficient_system_resource"})
 """Finish reasons of an answer that the server itself interrupted."""
 
@@ -109,18 +118,19 @@ class ChatReader:
         said = parse_event(data)
         fail_in_band(said.get("error"))
         self._model = text_at(said, "model") or self._model
-        if usage := table_at(said, "usage"):
-            self._usage = read_usage(usage, Format.OPENAI_CHAT)
-            cost = usage.get("cost")
-            if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= _HIGHEST_COST:
-                self._cost = repr(cost)
+        # Moonshot puts the usage into the choice, Groq into a table of its own.
+        places = (said, *tables_at(said, "choices"), table_at(said, "x_groq"))
+        self._usage = read_openai_usage(self._usage, *places)
+        cost = table_at(said, "usage").get("cost")
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= _HIGHEST_COST:
+            self._cost = repr(cost)
         choices = [one for one in tables_at(said, "choices") if not one.get("index")]
         if not choices or self._finish is not None:
             # What follows the finish reason, other than the usage, repeats the answer.
             return ()
         identity = text_at(said, "id")
-        # That is the case if a role arrives under another id after several pieces that shared one. Servers that give
-        # each piece an id of its own share none.
+        # If another completion begins within the stream, the pieces so far are dropped: a role arrives under another
+        # id after several pieces that shared one. Servers that give each piece an id of its own share none.
         if identity:
             if identity == self._id:
                 self._pieces += 1
@@ -130,7 +140,8 @@ class ChatReader:
                 self._id, self._pieces = identity, 1
         choice = choices[0]
         delta, gathered = table_at(choice, "delta") or table_at(choice, "message"), self._gathered
-        self._finish = text_at(choice, "finish_reason") or self._finish
+        reason = text_at(choice, "finish_reason")
+        self._finish = self._finish if reason in _NO_REASON else reason
         for number, said in enumerate(tables_at(delta, "tool_calls")):
             place = tokens_at(said, "index")
             function = table_at(said, "function")
@@ -146,20 +157,16 @@ class ChatReader:
             call.id = call.id or identity
             call.name = call.name or name
             call.arguments.append(text_at(function, "arguments") or "")
-        return (
-            *gathered.thinking(text_at(delta, "reasoning_content") or text_at(delta, "reasoning")),
-            *gathered.text(text_at(delta, "content")),
-            *self._parts(tables_at(delta, "content")),
-            *gathered.text(text_at(choice, "text")),
-            *gathered.text(text_at(delta, "refusal")),
-        )
-
-    def _parts(self, parts: list[JsonObject]) -> Iterator[Event]:
-        """Read content in parts, as Mistral's models that reason send it."""
-        for part in parts:
+        heard = [*gathered.thinking(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))]
+        heard += gathered.text(text_at(delta, "content"))
+        # Mistral's models that reason send content in parts.
+        for part in tables_at(delta, "content"):
             for thought in tables_at(part, "thinking"):
-                yield from self._gathered.thinking(text_at(thought, "text"))
-            yield from self._gathered.text(text_at(part, "text"))
+                heard += gathered.thinking(text_at(thought, "text"))
+            heard += gathered.text(text_at(part, "text"))
+        heard += gathered.text(text_at(choice, "text"))
+        heard += gathered.text(text_at(delta, "refusal"))
+        return tuple(heard)
 
     @property
     def is_whole(self) -> bool:
@@ -255,11 +262,10 @@ class ResponsesReader:
             status = text_at(said, "status") or "completed"
             said = {"type": f"response.{status}", "response": dict(said)}
         kind = text_at(said, "type") or event or ""
-        if kind == "error":
-            fail_in_band(said.get("error") or dict(said))
+        # Some proxies send an error without a type, or a body with nothing else.
+        fail_in_band(said.get("error") or (dict(said) if kind == "error" else None))
         response = table_at(said, "response")
-        if response:
-            self._usage = read_usage(table_at(response, "usage"), Format.OPENAI_RESPONSES)
+        self._usage = read_openai_usage(self._usage, response, said)
         if kind == "response.created":
             # A second one restarts the answer; what came before is not part of it.
             self._gathered = Gathered()
