@@ -290,7 +290,12 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
                 problems.append(Problem(file.path, str(error)))
                 documents.append((file, {}))
     order = {scope: place for place, scope in enumerate(program.scope_order)}
-    rules = [program.read_rules(document, file, around) for file, document in documents if program.read_rules]
+    rules = list[FileRules]()
+    for file, document in documents:
+        if program.read_rules is not None:
+            said = program.read_rules(document, file, around)
+            # A project's file may restrict the user's servers, and permits nothing.
+            rules.append(replace(said, allow=(), exempt=()) if file.scope == "project" else said)
     servers = [
         entry for file, document in documents for entry in _read_servers(program, file, document, around, problems)
     ]
