@@ -187,6 +187,14 @@ def test_servers_of_unapproved_project_files_are_pending_and_never_started(
 
 
 @pytest.mark.requirement("U:scan")
+def test_a_pending_server_at_an_address_is_reported_with_it(work: Path, capsys: pytest.CaptureFixture[str]):
+    entry = {"type": "http", "url": "http://127.0.0.1:9/mcp?key=hush"}
+    (work / ".mcp.json").write_text(json.dumps({"mcpServers": {"far": entry}}), encoding="utf-8")
+    server = by_name(scan(capsys)["claude"])["far"]
+    assert (server["state"], server["command"], server["url"]) == ("pending", None, "http://127.0.0.1:9/mcp")
+
+
+@pytest.mark.requirement("U:scan")
 def test_an_approved_project_file_is_scanned(work: Path, capsys: pytest.CaptureFixture[str]):
     path = work / ".mcp.json"
     path.write_text(json.dumps({"mcpServers": {"fs": scripted(ECHO)}}), encoding="utf-8")

@@ -35,7 +35,7 @@ from ullage.options import SAMPLE, Server
 from .config_file import Places, project_folders, variables_in
 from .entries import Documents, database_file
 from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Layer, user_only_profile_keys
-from .settings import Folders
+from .settings import BUILT_IN, Budget, Folders
 
 __all__ = [
     "PENDING_KEY",
@@ -423,7 +423,7 @@ _TABLES_SHOWN_ELSEWHERE = ("include", "gateway", "search", "results", "own", "st
 
 
 def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -> Iterator[str]:
-    """Yield a line for every key of a file that no other line shows, so that every change is visible.
+    """Yield a line for every key of a file that has an effect and that no other line shows.
 
     Args:
         document: The parsed file.
@@ -434,8 +434,18 @@ def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -
             continue
         named = _SHOWN_ELSEWHERE["servers" if tables else table] if tables or table in _SHOWN_ELSEWHERE else set[str]()
         for path, leaf in _leaves(value, (table,)):
-            if not (len(path) >= _NAMED_KEY and path[2] in named):
-                yield _shorten_line(f"set       {'.'.join(path)} = {_shown_value(path[-1], _format_value(leaf))}")
+            if not (len(path) >= _NAMED_KEY and path[2] in named) and not _is_user_only(path):
+                value = _format_value(leaf)
+                # A number, such as `max_output_tokens`, is no secret.
+                shown = _shown_value(path[-1], value) if isinstance(leaf, str | tuple) else value
+                yield _shorten_line(f"set       {'.'.join(path)} = {shown}")
+
+
+def _is_user_only(path: Sequence[str]) -> bool:
+    """Return whether a key is never read from a project's file, which another line says."""
+    if path[0] == "servers" and len(path) >= _NAMED_KEY and path[2] in USER_ONLY_SERVER_KEYS:
+        return True
+    return ".".join(path[:2]) in USER_ONLY_VALUES or (path[0] == "providers" and len(path) > 1 and path[1] in BUILT_IN)
 
 
 def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -463,14 +473,17 @@ def _effects(layer: Layer) -> Iterator[str]:
     yield from (_folder_effect(name, folders) for name, folders in layer.retrieves.items())
     delegation = layer.delegation
     for name, provider in delegation.providers.items():
-        if provider is not None:
+        if name in BUILT_IN:
+            yield f"ignored   providers.{name}: a project's file does not change a provider of yours"
+        elif provider is not None:
             asked = ", ".join(sorted(provider.variables))
             also = f"; ignored unless your own settings allow it to receive {asked}" if asked else ""
             yield f"contact   {masked_url(provider.base_url)} with prompts (provider `{name}`{also})"
     if delegation.policy is not None:
         yield f"choose    models by its own policy: {_policy_summary(delegation.policy)}"
     for scope, budget in delegation.budgets.items():
-        yield f"restrict  one {scope} to {_fields_of(budget)}"
+        if budget != Budget():
+            yield f"restrict  one {scope} to {_fields_of(budget)}"
     yield from (f"read      the servers of `{path}`" for path in layer.include)
     yield from _setting_effects(layer)
 
