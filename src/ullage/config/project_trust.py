@@ -34,7 +34,7 @@ from ullage.options import SAMPLE, Server
 
 from .config_file import Places, project_folders, variables_in
 from .entries import Documents, database_file
-from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Layer, user_only_profile_keys
+from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer, user_only_profile_keys
 from .settings import BUILT_IN, Budget, Folders
 
 __all__ = [
@@ -435,9 +435,9 @@ def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -
         named = _SHOWN_ELSEWHERE["servers" if tables else table] if tables or table in _SHOWN_ELSEWHERE else set[str]()
         for path, leaf in _leaves(value, (table,)):
             if not (len(path) >= _NAMED_KEY and path[2] in named) and not _is_user_only(path):
-                value = _format_value(leaf)
+                shown = _format_value(leaf)
                 # A number, such as `max_output_tokens`, is no secret.
-                shown = _shown_value(path[-1], value) if isinstance(leaf, str | tuple) else value
+                shown = _shown_value(path[-1], shown) if isinstance(leaf, str | tuple) else shown
                 yield _shorten_line(f"set       {'.'.join(path)} = {shown}")
 
 
@@ -471,7 +471,12 @@ def _effects(layer: Layer) -> Iterator[str]:
                 effect = f"{verb}   {masked_url(database.url)} (database `{name}`{also})"
             yield effect
     yield from (_folder_effect(name, folders) for name, folders in layer.retrieves.items())
-    delegation = layer.delegation
+    yield from _delegation_effects(layer.delegation)
+    yield from (f"read      the servers of `{path}`" for path in layer.include)
+    yield from _setting_effects(layer)
+
+
+def _delegation_effects(delegation: Delegation) -> Iterator[str]:
     for name, provider in delegation.providers.items():
         if name in BUILT_IN:
             yield f"ignored   providers.{name}: a project's file does not change a provider of yours"
@@ -484,8 +489,6 @@ def _effects(layer: Layer) -> Iterator[str]:
     for scope, budget in delegation.budgets.items():
         if budget != Budget():
             yield f"restrict  one {scope} to {_fields_of(budget)}"
-    yield from (f"read      the servers of `{path}`" for path in layer.include)
-    yield from _setting_effects(layer)
 
 
 def _setting_effects(layer: Layer) -> Iterator[str]:
