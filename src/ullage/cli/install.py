@@ -23,7 +23,7 @@ from ullage.app.install_plan import (
     serve_flags,
     ullage_entry,
 )
-from ullage.app.scan_servers import ClientScan, is_file_approved, servers_behind, usable_model
+from ullage.app.scan_servers import ClientScan, approval_of, servers_behind, usable_model
 from ullage.clients.configs import (
     PROGRAMS,
     ChangeRecord,
@@ -163,7 +163,7 @@ def _plan(arguments: argparse.Namespace, places: Places, sign_ins: Iterable[str]
             command,
             model=usable_model(config.users_model),
             scope=arguments.scope,
-            is_approved=lambda path: is_file_approved(path, places),
+            is_approved=approval_of(config, places),
             behind=[server.name for server in behind or ()],
             needs_sign_in=sign_ins,
             environment=os.environ,

@@ -288,10 +288,21 @@ def _run_verb(run: Callable[[argparse.Namespace], int], arguments: argparse.Name
         _discard_output()  # the reader has closed the pipe: `ullage models | head`
         return 141
     except OSError as error:
+        if error.errno == errno.ENOENT and not _has_working_folder():
+            gone = Unavailable("the working folder does not exist any more", suggestion="change to another folder")
+            return _report_error(gone, arguments)
         if error.errno != errno.ENOSPC:
             raise
         _discard_output()
         return _report_error(Unavailable(f"the output cannot be written: {error.strerror}"), arguments)
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 def _discard_output() -> None:

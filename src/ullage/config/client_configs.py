@@ -281,7 +281,10 @@ def read_codex_toml(page: Page) -> Layer:
     try:
         table = load_toml(page.text).get("mcp_servers")
     except (ValueError, RecursionError) as error:
-        return replace(_nothing(page, f"is not TOML: {error or 'nested too deep'}"), is_unread=True)
+        return replace(
+            _nothing(page, f"is not TOML: {'nested too deep' if isinstance(error, RecursionError) else error}"),
+            is_unread=True,
+        )
     if table is None:
         return _nothing(page, "has no `[mcp_servers]`")
     found = read_tables(page, [(("mcp_servers",), table)], _values)

@@ -121,7 +121,7 @@ def read_ullage_toml(page: Page) -> Layer:
         document = cast("Table", load_toml(page.text))
     except (ValueError, RecursionError) as error:
         hint = "name it under `include` in an ullage.toml" if page.file.endswith(".json") else ""
-        findings.error(f"is not TOML: {error or 'nested too deep'}", (), hint)
+        findings.error(f"is not TOML: {'nested too deep' if isinstance(error, RecursionError) else error}", (), hint)
         return Layer(source=page.file, issues=tuple(findings.issues))
     return _layer(document, findings)
 
