@@ -712,3 +712,10 @@ def test_the_flags_of_an_installed_entry_are_read(words: list[str], expected: in
         name="ullage", program="codex", file="config.toml", path=(), scope="user", arguments=tuple(words)
     )
     assert install_plan.serve_flags(entry) == expected
+
+
+def test_a_file_that_cannot_be_edited_is_named(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = gemini_file(work)
+    path.write_text('{"mcpServers": []}', encoding="utf-8")
+    assert main(["install", "gemini", "--yes", "--no-start"]) == 2
+    assert f"`{path}` cannot be edited: `mcpServers` is not a table" in capsys.readouterr().err

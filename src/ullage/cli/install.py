@@ -270,13 +270,17 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: Cli
             raise EditRefused(f"`{file.path}` {error}") from error
         if any(value_at(now, edit.path) != value_at(planned, edit.path) for edit in edits):
             raise FileChanged(f"`{file.path}` was changed by another program meanwhile")
+        try:
+            after = edit_content(before, kind, edits)
+        except EditRefused as error:
+            raise EditRefused(f"`{file.path}` cannot be edited: {error}") from error
         changes.append(
             ChangeRecord(
                 program=plan.program.name,
                 file=path,
                 format=kind,
                 before=before,
-                after=edit_content(before, kind, edits),
+                after=after,
                 removed=tuple(edit.path for edit in edits if isinstance(edit, Remove)),
                 added=tuple(edit.path for edit in edits if isinstance(edit, Put)),
             )
