@@ -93,7 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.no_start:
         scan = next(iter(scan_clients(plan_for(config.program.name), _START_WAIT)), None)
     if scan is not None:
-        sign_ins = _servers_needing_sign_in(scan)
+        # The servers that need a sign-in and are not behind Ullage.
+        sign_ins = [one.name for one in scan.servers if one.state == "sign-in" and not one.is_behind]
         planned = replace(planned, plan=planned.plan_with(sign_ins))
     tokens = None if scan is None else _tokens_json(scan)
     is_done = _is_already_done(config, planned.plan, planned.own)
@@ -178,11 +179,6 @@ def _print_unchanged(plan: InstallPlan, report: dict[str, Json], *, is_done: boo
         emit_json(report)
     elif not is_done:
         emit(f"\nNothing was changed. Next: ullage install {plan.program.name}")
-
-
-def _servers_needing_sign_in(scan: ClientScan) -> list[str]:
-    """Return the servers that need a sign-in and are not behind Ullage."""
-    return [one.name for one in scan.servers if one.state == "sign-in" and not one.is_behind]
 
 
 def _is_already_done(config: ClientConfig, plan: InstallPlan, own: object) -> bool:

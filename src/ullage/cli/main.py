@@ -85,7 +85,10 @@ def main(argv: Sequence[str] | None = None, *, session: StartSession | None = No
     """
     if argv is None:
         use_one_thread()
-    _open_what_is_closed()
+    # Replace closed output streams (`>&-`), for which Python has None, with ones that discard everything.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(
@@ -113,7 +116,16 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     if misplaced:
         parser.error(f"unrecognized arguments: {' '.join(misplaced)}")
     if verb is not None and verb not in VERBS:
-        _refuse_verb(verb, as_json="--json" in words)
+        as_json = "--json" in words
+        from difflib import get_close_matches
+
+        near = get_close_matches(verb, VERBS, n=1)
+        error = InvalidArguments(
+            f"unknown command `{verb}`",
+            suggestion=f"did you mean `ullage {near[0]}`?" if near else "`ullage --help` lists all commands",
+        )
+        complain(error, as_json=as_json)
+        sys.exit(2)
     if verb in of_verbs and all(word == "--json" for word in before):
         arguments = _parse_verb(of_verbs[verb], verb, words)
     else:
@@ -127,18 +139,6 @@ def _show_overview(arguments: argparse.Namespace) -> int:
     from .scan import show_overview
 
     return show_overview(as_json=arguments.json)
-
-
-def _refuse_verb(verb: str, *, as_json: bool) -> NoReturn:
-    from difflib import get_close_matches
-
-    near = get_close_matches(verb, VERBS, n=1)
-    error = InvalidArguments(
-        f"unknown command `{verb}`",
-        suggestion=f"did you mean `ullage {near[0]}`?" if near else "`ullage --help` lists all commands",
-    )
-    complain(error, as_json=as_json)
-    sys.exit(2)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -208,13 +208,6 @@ def _parse_verb(parser: CommandParser, verb: str, words: list[str]) -> argparse.
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return arguments
-
-
-def _open_what_is_closed() -> None:
-    """Replace closed output streams (`>&-`), for which Python has None, with ones that discard everything."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def use_one_thread() -> None:

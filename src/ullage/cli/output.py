@@ -208,7 +208,8 @@ def _json(value: object, stream: TextIO, *, indent: int | None = None) -> str:
 
 def say(*lines: str) -> None:
     """Print lines for a person to standard error, separate from the data and broken between words on a terminal."""
-    limit = _terminal_width(sys.stderr)
+    # The columns of the terminal that shows this stream, or None for a file or a pipe.
+    limit = min(_PAGE, shutil.get_terminal_size().columns) if sys.stderr.isatty() else None
     for line in lines:
         for piece in [line] if limit is None else wrap_line(line, limit):
             print(piece, file=sys.stderr, flush=True)
@@ -225,11 +226,6 @@ def complain(error: UllageError, *, as_json: bool) -> None:
     if error.options:
         lines.append(f"  options: {', '.join(map(plain, error.options))}")
     say(*lines)
-
-
-def _terminal_width(stream: TextIO) -> int | None:
-    """Return the columns of the terminal that shows this stream, or None for a file or a pipe."""
-    return min(_PAGE, shutil.get_terminal_size().columns) if stream.isatty() else None
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:

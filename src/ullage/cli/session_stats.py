@@ -542,6 +542,15 @@ def advise(by: Findings) -> list[Advice]:
                 f"`ullage compact {file} --dry-run` shows what would be removed.",
             )
         )
+    advise_on_thrashing = list[Advice]()
+    close = [calls for calls in by.between if calls <= _CLOSE]
+    if len(close) > 1:
+        advise_on_thrashing.append(
+            Advice(
+                f"The session was compacted again within {_CLOSE} calls, {how_many(len(close), 'time')}.",
+                "Too much remains after a compaction: the system prompt and the tools, or one giant result.",
+            )
+        )
     return [
         *fulls,
         *_advise_on_results(by.usage, by.burdens, by.masked),
@@ -549,7 +558,7 @@ def advise(by: Findings) -> list[Advice]:
         *_advise_on_repeats(by.usage, by.pieces),
         *_advise_on_tools(by.usage),
         *_advise_on_cache(by.lost),
-        *_advise_on_thrashing(by.between),
+        *advise_on_thrashing,
     ]
 
 
@@ -621,15 +630,6 @@ def _advise_on_cache(lost: Sequence[Loss]) -> Iterator[Advice]:
         yield Advice(
             f"The model changed {how_many(times, 'time')}, and {shown_tokens(tokens)} tokens were sent again.",
             "Change the model right after a compaction, when there is little to read.",
-        )
-
-
-def _advise_on_thrashing(between: Sequence[int]) -> Iterator[Advice]:
-    close = [calls for calls in between if calls <= _CLOSE]
-    if len(close) > 1:
-        yield Advice(
-            f"The session was compacted again within {_CLOSE} calls, {how_many(len(close), 'time')}.",
-            "Too much remains after a compaction: the system prompt and the tools, or one giant result.",
         )
 
 

@@ -144,6 +144,17 @@ def _layer(document: Table, findings: _Findings) -> Layer:
     retrieves = dict(read_retrieves(document, findings))
     clients = list(findings.named(document, ("clients",)))
     groups = list(findings.named(document, ("groups",)))
+    # Report hidden search tools: the tools that find the others are all that a model sees, so they can be denied but
+    # not hidden.
+    unhidden = list[Issue]()
+    for name in values.get("own.hidden", ()):
+        if name in FIND_NAMES:
+            said = f"`{name}` cannot be hidden, it stays listed"
+            unhidden.append(
+                findings.page.issue(
+                    "problem", said, ("own", "hidden"), suggestion="write it under `deny` to be without it"
+                )
+            )
     return Layer(
         source=findings.page.file,
         values={**values, **delegation.values},
@@ -156,7 +167,7 @@ def _layer(document: Table, findings: _Findings) -> Layer:
         groups={path[-1]: findings.keys(table, path, GROUP).get("servers", ()) for path, table in groups},
         tokens=dict(_tokens(document, findings)),
         include=plain.get("include", ()),
-        issues=(*findings.issues, *_unhidden(values, findings.page)),
+        issues=(*findings.issues, *unhidden),
         withheld=Withheld(rules=findings.rules, on=frozenset(findings.on)),
         is_bound_to_folder=findings.is_bound_to_folder,
     )
@@ -165,15 +176,6 @@ def _layer(document: Table, findings: _Findings) -> Layer:
 def _settings(document: Table, name: str, keys: Sequence[Key], findings: _Findings) -> dict[str, Any]:
     table = findings.table(document, (name,))
     return {f"{name}.{key}": value for key, value in findings.keys(table, (name,), keys).items()}
-
-
-def _unhidden(values: Mapping[str, Any], page: Page) -> Iterator[Issue]:
-    """Report hidden search tools: the tools that find the others are all that a model sees, so they can be denied but
-    not hidden."""
-    for name in values.get("own.hidden", ()):
-        if name in FIND_NAMES:
-            said = f"`{name}` cannot be hidden, it stays listed"
-            yield page.issue("problem", said, ("own", "hidden"), suggestion="write it under `deny` to be without it")
 
 
 def _store(document: Table, findings: _Findings) -> dict[str, Any]:
