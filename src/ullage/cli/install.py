@@ -93,7 +93,6 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.no_start:
         scan = next(iter(scan_clients(plan_for(config.program.name), _START_WAIT)), None)
     if scan is not None:
-        # The servers that need a sign-in and are not behind Ullage.
         sign_ins = [one.name for one in scan.servers if one.state == "sign-in" and not one.is_behind]
         planned = replace(planned, plan=planned.plan_with(sign_ins))
     tokens = None if scan is None else _tokens_json(scan)

@@ -116,7 +116,6 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     if misplaced:
         parser.error(f"unrecognized arguments: {' '.join(misplaced)}")
     if verb is not None and verb not in VERBS:
-        as_json = "--json" in words
         from difflib import get_close_matches
 
         near = get_close_matches(verb, VERBS, n=1)
@@ -124,7 +123,7 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
             f"unknown command `{verb}`",
             suggestion=f"did you mean `ullage {near[0]}`?" if near else "`ullage --help` lists all commands",
         )
-        complain(error, as_json=as_json)
+        complain(error, as_json="--json" in words)
         sys.exit(2)
     if verb in of_verbs and all(word == "--json" for word in before):
         arguments = _parse_verb(of_verbs[verb], verb, words)
@@ -267,7 +266,9 @@ def _import_verb(module: str) -> Verb:
 
 def _run_verb(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     try:
-        return _flush_output(run(arguments))
+        code = run(arguments)
+        sys.stdout.flush()  # so that a closed pipe cannot cause an error at exit
+        return code  # noqa: TRY300
     except UllageError as error:
         return _report_error(error, arguments)
     except BaseExceptionGroup as group:
@@ -301,12 +302,6 @@ def _has_working_folder() -> bool:
 def _discard_output() -> None:
     """Redirect standard output to the null device, so that it does not fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _flush_output(code: int) -> int:
-    """Flush standard output, so that a closed pipe cannot cause an error at exit."""
-    sys.stdout.flush()
-    return code
 
 
 def _report_error(error: UllageError, arguments: argparse.Namespace) -> int:

@@ -531,35 +531,32 @@ class Findings:
 
 
 def advise(by: Findings) -> list[Advice]:
-    fulls: list[Advice] = []
+    found: list[Advice] = []
     usage = by.usage
-    file = by.file
     if usage.will_compact:
-        fulls.append(
+        found.append(
             Advice(
                 f"{shown_percent(usage.used, usage.context_window, 1)} of the window is used, and the threshold is "
                 f"{usage.compact_threshold:g}%.",
-                f"`ullage compact {file} --dry-run` shows what would be removed.",
+                f"`ullage compact {by.file} --dry-run` shows what would be removed.",
             )
         )
-    advise_on_thrashing = list[Advice]()
-    close = [calls for calls in by.between if calls <= _CLOSE]
-    if len(close) > 1:
-        advise_on_thrashing.append(
-            Advice(
-                f"The session was compacted again within {_CLOSE} calls, {how_many(len(close), 'time')}.",
-                "Too much remains after a compaction: the system prompt and the tools, or one giant result.",
-            )
-        )
-    return [
-        *fulls,
+    found += [
         *_advise_on_results(by.usage, by.burdens, by.masked),
         *_advise_on_giants(by.usage, by.pieces),
         *_advise_on_repeats(by.usage, by.pieces),
         *_advise_on_tools(by.usage),
         *_advise_on_cache(by.lost),
-        *advise_on_thrashing,
     ]
+    close = [calls for calls in by.between if calls <= _CLOSE]
+    if len(close) > 1:
+        found.append(
+            Advice(
+                f"The session was compacted again within {_CLOSE} calls, {how_many(len(close), 'time')}.",
+                "Too much remains after a compaction: the system prompt and the tools, or one giant result.",
+            )
+        )
+    return found
 
 
 def _advise_on_results(usage: ContextUsage, burdens: Sequence[ToolBurden], masked: Change | None) -> Iterator[Advice]:

@@ -178,7 +178,7 @@ def _build_draft(said: Sequence[_DraftMessage]) -> Draft:
     draft = Draft()
     places: dict[str, int] = {}
     for one in said:
-        # Sort results first, as the provider requires.
+        # The provider requires results first.
         native = {
             "role": one.role,
             "content": sorted(

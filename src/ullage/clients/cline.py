@@ -4,7 +4,6 @@ A session is one JSON file of messages in Anthropic's format, with models and us
 contains everything; the messages left by a compaction are in a file beside it, which can be read instead.
 """
 
-
 from ullage.messages import Format, table_at, tables_at, text_at, tokens_at
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject

@@ -35,7 +35,7 @@ from ullage.options import SAMPLE, Server
 from .config_file import Places, project_folders, variables_in
 from .entries import Documents, database_file
 from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer, user_only_profile_keys
-from .settings import BUILT_IN, Budget, Folders
+from .settings import BUILT_IN, Budget
 
 __all__ = [
     "PENDING_KEY",
@@ -204,16 +204,15 @@ class Unit:
 
     @property
     def digest(self) -> str:
-        found = {path: self._digest_of(path) for path in self.contents}
+        found = {
+            path: self.digests.get(path) or ("-" if content is None else sha256(content))
+            for path, content in self.contents.items()
+        }
         if set(found) == {self.root}:
             return found[self.root]
         folder = self.root.parent if self.root in self.contents else self.root
         pairs = sorted([Path(os.path.relpath(path, folder)).as_posix(), one] for path, one in found.items())
         return sha256(json.dumps(pairs, ensure_ascii=True, separators=(",", ":")).encode())
-
-    def _digest_of(self, path: Path) -> str:
-        content = self.contents[path]
-        return self.digests.get(path) or ("-" if content is None else sha256(content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -470,7 +469,9 @@ def _effects(layer: Layer) -> Iterator[str]:
                 also = f", receiving your variable {', '.join(received)}" if received else ""
                 effect = f"{verb}   {masked_url(database.url)} (database `{name}`{also})"
             yield effect
-    yield from (_folder_effect(name, folders) for name, folders in layer.retrieves.items())
+    for name, folders in layer.retrieves.items():
+        paths = ", ".join(f"`{path}`" for path in (*folders.folders, *folders.files))
+        yield f"read      {paths} (collection `{name}`, for `retrieve.search` and `files`)"
     yield from _delegation_effects(layer.delegation)
     yield from (f"read      the servers of `{path}`" for path in layer.include)
     yield from _setting_effects(layer)
@@ -536,11 +537,6 @@ def _server_effects(name: str, server: Server) -> Iterator[str]:
     for key in USER_ONLY_SERVER_KEYS:
         if getattr(server, key, None) not in (None, False, (), "hold"):
             yield f"ignored   servers.{name}.{key}: never read from a project's file"
-
-
-def _folder_effect(name: str, folders: Folders) -> str:
-    paths = ", ".join(f"`{path}`" for path in (*folders.folders, *folders.files))
-    return f"read      {paths} (collection `{name}`, for `retrieve.search` and `files`)"
 
 
 def _policy_summary(policy: Documents) -> str:
