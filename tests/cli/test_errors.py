@@ -3,9 +3,11 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
+from ullage.cli import main
 from ullage.cli.output import columns, complain, cut, emit_json, emit_json_text, how_many, short_path, width_of
 from ullage.errors import UllageError
 
@@ -99,3 +101,18 @@ def test_numbers_of_things_and_paths_are_written_for_people(monkeypatch: pytest.
     assert [short_path(path) for path in (f"{place}/a/b", place, f"{place}x", "/x\ny")] == [
         *("~/a/b", place, f"{place}x", "/x\\ny"),
     ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
+@pytest.mark.parametrize("words", [("scan",), ("status", "--json"), ("trust",), ("serve",)])
+def test_a_working_folder_that_was_removed_is_reported(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with monkeypatch.context() as scope:
+        scope.chdir(gone)
+        gone.rmdir()
+        assert main(words) == 2
+    shown = capsys.readouterr()
+    assert "the working folder does not exist any more" in shown.out + shown.err

@@ -404,6 +404,48 @@ def test_policies_of_gemini_stay_in_force(work: Path):
 
 
 @pytest.mark.requirement("U:access")
+def test_a_permission_of_gemini_does_not_waive_an_earlier_question(work: Path):
+    path = gemini_file(work, fs={"command": "x"})
+    (path.parent / "policies").mkdir()
+    rule = '[[rule]]\nmcpName = "fs"\ndecision = "{}"\npriority = {}\ntoolName = "{}"\n'
+    said = [("ask_user", 500, "*"), ("allow", 100, "drop"), ("deny", 50, "*")]
+    policies = "".join(rule.format(*one) for one in said)
+    (path.parent / "policies" / "mine.toml").write_text(policies, encoding="utf-8")
+    install("gemini")
+    assert [rules_in_force(work)["fs"].access(tool) for tool in ("drop", "get")] == ["ask", "ask"]
+
+
+@pytest.mark.requirement("U:project")
+def test_permissions_of_a_project_do_not_reach_the_users_file(work: Path):
+    home = work.parent / "home"
+    claude_file(work, fs={"command": "x"})
+    gemini = gemini_file(work, fs={"command": "x"})
+    for name, rules in (
+        (".claude/settings.json", {"permissions": {"allow": ["mcp__fs"]}}),
+        (".gemini/settings.json", {"tools": {"allowed": ["mcp_fs_*"]}}),
+    ):
+        (work / name).parent.mkdir()
+        (work / name).write_text(json.dumps(rules), encoding="utf-8")
+    install("claude")
+    install("gemini")
+    allowed = json.loads((home / ".claude" / "settings.json").read_text(encoding="utf-8"))["permissions"]["allow"]
+    assert allowed == ["mcp__ullage__find_tool", "mcp__ullage__read_result"]
+    assert "trust" not in json.loads(gemini.read_text(encoding="utf-8"))["mcpServers"]["ullage"]
+
+
+@pytest.mark.requirement("U:project")
+def test_a_policy_of_a_project_permits_nothing(work: Path):
+    gemini = gemini_file(work, fs={"command": "x"})
+    (work / ".gemini" / "policies").mkdir(parents=True)
+    policy = '[[rule]]\nmcpName = "fs"\ndecision = "{}"\npriority = {}\ntoolName = "{}"\n'
+    said = policy.format("allow", 900, "*") + policy.format("deny", 100, "*")
+    (work / ".gemini" / "policies" / "a.toml").write_text(said, encoding="utf-8")
+    install("gemini")
+    assert "trust" not in json.loads(gemini.read_text(encoding="utf-8"))["mcpServers"]["ullage"]
+    assert rules_in_force(work)["fs"].access("get") == "allow"
+
+
+@pytest.mark.requirement("U:access")
 def test_a_server_with_rules_of_single_agents_stays_in_opencode(work: Path, capsys: pytest.CaptureFixture[str]):
     path = work.parent / "home" / "config" / "opencode" / "opencode.json"
     path.parent.mkdir(parents=True)
@@ -670,3 +712,10 @@ def test_the_flags_of_an_installed_entry_are_read(words: list[str], expected: in
         name="ullage", program="codex", file="config.toml", path=(), scope="user", arguments=tuple(words)
     )
     assert install_plan.serve_flags(entry) == expected
+
+
+def test_a_file_that_cannot_be_edited_is_named(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = gemini_file(work)
+    path.write_text('{"mcpServers": []}', encoding="utf-8")
+    assert main(["install", "gemini", "--yes", "--no-start"]) == 2
+    assert f"`{path}` cannot be edited: `mcpServers` is not a table" in capsys.readouterr().err

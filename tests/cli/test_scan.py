@@ -13,6 +13,7 @@ from sign_in_server import serve_sign_in
 from approving import approve
 from ullage.app import count
 from ullage.app.install_plan import find_doubled
+from ullage.app.scan_servers import approval_of
 from ullage.cli import main
 from ullage.cli.scan import show_overview
 from ullage.clients.configs import (
@@ -23,7 +24,9 @@ from ullage.clients.configs import (
     current_surroundings,
     edit_content,
     format_definition,
+    read_clients,
 )
+from ullage.config import Places
 from ullage.gateway import Server
 from ullage.tool import Tool
 from upstreams import scripted, tool, users_file
@@ -184,6 +187,14 @@ def test_servers_of_unapproved_project_files_are_pending_and_never_started(
     assert not mark.exists()
     assert "evil" not in users_file(work.parent).read_text(encoding="utf-8")
     assert all(json.loads((work / ".mcp.json").read_text())["mcpServers"].values())
+
+
+@pytest.mark.requirement("U:scan")
+def test_a_pending_server_at_an_address_is_reported_with_it(work: Path, capsys: pytest.CaptureFixture[str]):
+    entry = {"type": "http", "url": "http://127.0.0.1:9/mcp?key=hush"}
+    (work / ".mcp.json").write_text(json.dumps({"mcpServers": {"far": entry}}), encoding="utf-8")
+    server = by_name(scan(capsys)["claude"])["far"]
+    assert (server["state"], server["command"], server["url"]) == ("pending", None, "http://127.0.0.1:9/mcp")
 
 
 @pytest.mark.requirement("U:scan")
@@ -445,3 +456,17 @@ def test_the_first_screen_names_files_that_cannot_be_read(work: Path, capsys: py
     broken.write_text("{", encoding="utf-8")
     assert show_overview(as_json=False) == 0
     assert "problem  ~/.gemini/settings.json is not JSON: " in capsys.readouterr().out
+
+
+@pytest.mark.requirement("U:project")
+def test_a_project_file_is_approved_with_the_content_that_was_read(work: Path):
+    path = work / ".mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"fs": {"command": "good"}}}), encoding="utf-8")
+    approve(path)
+    good = path.read_text(encoding="utf-8")
+    path.write_text(good.replace("good", "evil"), encoding="utf-8")
+    (config,) = (one for one in read_clients(current_surroundings()) if one.program.name == "claude")
+    path.write_text(good, encoding="utf-8")
+    assert not approval_of(config, Places.of_user())(str(path))
+    (config,) = (one for one in read_clients(current_surroundings()) if one.program.name == "claude")
+    assert approval_of(config, Places.of_user())(str(path))

@@ -589,3 +589,22 @@ def test_names_in_a_project_forge_no_line_of_what_is_shown(
     lines = (shown.out + shown.err).splitlines()
     assert any("forged" in line for line in lines)
     assert not [line for line in lines if line.startswith(("  approve   ullage trust forged", "  start     `safe`"))]
+
+
+@pytest.mark.requirement("U:project")
+def test_a_file_that_cannot_be_reviewed_does_not_hide_the_others(work: Path, capsys: pytest.CaptureFixture[str]):
+    large = {"mcpServers": {"evil": {"command": "x"}}, "rest": "x" * 600_000}
+    (work / ".mcp.json").write_text(json.dumps(large), encoding="utf-8")
+    (work / ".cursor").mkdir()
+    (work / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"fs": {"command": "y"}}}), encoding="utf-8")
+    assert main(["trust"]) == 0
+    shown = capsys.readouterr()
+    assert "`y` (server `fs`)" in shown.out
+    assert ".mcp.json: cannot be read: it is larger than 512 KiB" in shown.err
+
+
+@pytest.mark.requirement("U:project")
+def test_a_text_that_is_nested_too_deep_is_reported_in_plain_words(work: Path, capsys: pytest.CaptureFixture[str]):
+    (work / "ullage.toml").write_text(f"x = {'[' * 5000}{']' * 5000}\n", encoding="utf-8")
+    assert main(["trust"]) == 0
+    assert "is not TOML: nested too deep" in " ".join(capsys.readouterr().out.split())

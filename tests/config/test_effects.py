@@ -107,7 +107,9 @@ def test_delegation_is_shown_with_providers_models_and_budgets():
         "contact   http://h/v1 with prompts (provider `local`)",
         "choose    models by its own policy: m1, m2, m3",
         "restrict  one day to dollars 1.5",
-        "restrict  one call to nothing",
+    ]
+    assert effects(delegation=Delegation(providers={"openai": provider})) == [
+        "ignored   providers.openai: a project's file does not change a provider of yours"
     ]
     rules = Documents(tables={"routing": {}}, place=lambda _: None)  # pyright: ignore[reportArgumentType]
     assert effects(delegation=Delegation(policy=rules)) == ["choose    models by its own policy: rules only"]
@@ -209,9 +211,21 @@ def test_credentials_in_an_address_are_shown_as_a_digest(url: str):
             "set       providers.p.api_key = (hidden, 3 characters, digest ba7816bf)"]),
         ({"log": {"level": "debug"}, "plain": 3}, (), ["set       log.level = debug", "set       plain = 3"]),
         ({"servers": {"command": "x"}}, (), ["set       servers.command = x"]),
+        ({"delegate": {"models": {"m": {"max_output_tokens": 10}}}}, (), [
+            "set       delegate.models.m.max_output_tokens = 10"]),
+        (
+            {
+                "servers": {"fs": {"inherit_env": True, "definition_changes": "accept", "shared": True}},
+                "telemetry": {"endpoint": "http://h", "export": True, "headers": {"k": "v"}},
+                "delegate": {"file_roots": ["/"], "project_keys": ["A"], "cut": True},
+                "providers": {"openai": {"headers": {"k": "v"}}},
+            },
+            (),
+            ["set       servers.fs.shared = true", "set       delegate.cut = true"],
+        ),
     ],
 )  # fmt: skip
-def test_every_key_without_a_line_of_its_own_is_shown(
+def test_every_key_that_has_an_effect_and_no_line_of_its_own_is_shown(
     document: dict[str, object], tables: tuple[str, ...], lines: list[str]
 ):
     assert list(other_settings(document, tables)) == lines

@@ -80,7 +80,10 @@ def test_claude_codes_servers_of_a_project_come_before_those_for_all(read: Read)
     assert b
     assert set(layer.servers) == {"a", "b"}
     assert (a.command, a.disabled, b.disabled) == ("here", False, True)
-    assert notes(layer) == ["server `a` stands above already", "server `b` is switched off here"]
+    assert notes(layer) == [
+        "this entry of server `a` is not used: there is another one above",
+        "server `b` is switched off here",
+    ]
 
 
 @pytest.mark.requirement("U:access")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -52,7 +53,7 @@ __all__ = [
     "ScannedServer",
     "ServerState",
     "ToolCost",
-    "is_file_approved",
+    "approval_of",
     "list_tools",
     "plan_scan",
     "read_known",
@@ -255,7 +256,7 @@ def plan_scan(  # noqa: PLR0913 - the sources of configuration
             ("ullage",),
             model=usable_model(config.users_model),
             scope="all",
-            is_approved=lambda path: is_file_approved(path, places),
+            is_approved=approval_of(config, places),
             behind=[server.name for server in there or ()],
         )
         content = edit_content(content, "toml", plan.own_edits)
@@ -271,13 +272,17 @@ def plan_scan(  # noqa: PLR0913 - the sources of configuration
     return ScanPlan(clients=tuple(clients), loaded=loaded, places=found, behind=behind, installs=installs)
 
 
-def is_file_approved(path: str, places: Places) -> bool:
-    """Return whether the user has approved a project's file in its present form."""
-    try:
-        content = read_bytes(path)
-    except OSError:
-        return False
-    return content is not None and is_approved(path, content, places)
+def approval_of(config: ClientConfig, places: Places) -> Callable[[str], bool]:
+    """Return a function that says whether the user has approved a project's file with the content that was read.
+
+    A file is looked up once, however many servers are in it.
+    """
+
+    def is_file_approved(path: str) -> bool:
+        content = config.project_contents.get(path)
+        return content is not None and is_approved(path, content, places)
+
+    return cache(is_file_approved)
 
 
 def _places_of(config: ClientConfig, plan: InstallPlan) -> Iterable[_Place]:

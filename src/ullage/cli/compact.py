@@ -310,7 +310,12 @@ def _print(let_go: PlannedCompaction) -> None:
         for line in lines:
             emit(line)
         emit()
-        for line in textwrap.wrap(_cache(let_go), 80):
+        # The message from which on a provider must read the prompt again, after all steps.
+        first = min(shed.broke_at for shed in sheds)
+        reread = sum(entry.weight.tokens for entry in let_go.work.entries[first:])
+        kept = f"its first {how_many(first, 'message')}" if first else "the system prompt and the tools"
+        again = f"the {shown_tokens(reread)} tokens after that are sent again once"
+        for line in textwrap.wrap(f"The prompt cache stays valid for {kept}; {again}.", 80):
             emit(line)
         masking = estimate_masking(let_go.weighed)
         if masking is not None and all(shed.tier != "mask" for shed in let_go.work.sheds):
@@ -320,11 +325,3 @@ def _print(let_go: PlannedCompaction) -> None:
     if let_go.work.warning is not None:
         for line in textwrap.wrap(f"warning: {let_go.work.warning}", 80):
             emit(yellow(line))
-
-
-def _cache(let_go: PlannedCompaction) -> str:
-    """Describe the message from which on a provider must read the prompt again, after all steps."""
-    first = min(shed.broke_at for shed in let_go.work.sheds)
-    reread = sum(entry.weight.tokens for entry in let_go.work.entries[first:])
-    kept = f"its first {how_many(first, 'message')}" if first else "the system prompt and the tools"
-    return f"The prompt cache stays valid for {kept}; the {shown_tokens(reread)} tokens after that are sent again once."

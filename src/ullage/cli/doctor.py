@@ -167,15 +167,11 @@ def delegate_lines(settings: Settings, environment: Mapping[str, str]) -> list[s
     present, policy = providers_on(settings, environment), settings.delegate.policy
     models = "default models" if policy is None else how_many(len(policy.models), "model")
     head = f"{green('ok')}: {models}, from {', '.join(present)}" if present else "off: no provider has a key"
-    sentences = [*providers_off(settings, environment), *_list_missing_keys(settings, is_on=bool(present))]
+    sentences = [*providers_off(settings, environment)]
+    if not present and policy is None:
+        # Without a policy any key is sufficient; with one, `providers_off` names the keys it needs.
+        sentences.append(f"set {' or '.join(key_variables(settings))}, or write a policy: see docs/delegate.md")
     return [f"{bold('delegate')}  {head}", *(f"  {dim('note')}  {one}" for one in sentences)]
-
-
-def _list_missing_keys(settings: Settings, *, is_on: bool) -> list[str]:
-    """Return what to set. Without a policy any key is sufficient; with one, `providers_off` names the keys it needs."""
-    if is_on or settings.delegate.policy is not None:
-        return []
-    return [f"set {' or '.join(key_variables(settings))}, or write a policy: see docs/delegate.md"]
 
 
 def delegate_json(settings: Settings, environment: Mapping[str, str]) -> dict[str, Json]:

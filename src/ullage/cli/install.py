@@ -23,7 +23,7 @@ from ullage.app.install_plan import (
     serve_flags,
     ullage_entry,
 )
-from ullage.app.scan_servers import ClientScan, is_file_approved, servers_behind, usable_model
+from ullage.app.scan_servers import ClientScan, approval_of, servers_behind, usable_model
 from ullage.clients.configs import (
     PROGRAMS,
     ChangeRecord,
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.no_start:
         scan = next(iter(scan_clients(plan_for(config.program.name), _START_WAIT)), None)
     if scan is not None:
-        sign_ins = _servers_needing_sign_in(scan)
+        sign_ins = [one.name for one in scan.servers if one.state == "sign-in" and not one.is_behind]
         planned = replace(planned, plan=planned.plan_with(sign_ins))
     tokens = None if scan is None else _tokens_json(scan)
     is_done = _is_already_done(config, planned.plan, planned.own)
@@ -163,7 +163,7 @@ def _plan(arguments: argparse.Namespace, places: Places, sign_ins: Iterable[str]
             command,
             model=usable_model(config.users_model),
             scope=arguments.scope,
-            is_approved=lambda path: is_file_approved(path, places),
+            is_approved=approval_of(config, places),
             behind=[server.name for server in behind or ()],
             needs_sign_in=sign_ins,
             environment=os.environ,
@@ -178,11 +178,6 @@ def _print_unchanged(plan: InstallPlan, report: dict[str, Json], *, is_done: boo
         emit_json(report)
     elif not is_done:
         emit(f"\nNothing was changed. Next: ullage install {plan.program.name}")
-
-
-def _servers_needing_sign_in(scan: ClientScan) -> list[str]:
-    """Return the servers that need a sign-in and are not behind Ullage."""
-    return [one.name for one in scan.servers if one.state == "sign-in" and not one.is_behind]
 
 
 def _is_already_done(config: ClientConfig, plan: InstallPlan, own: object) -> bool:
@@ -270,13 +265,17 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: Cli
             raise EditRefused(f"`{file.path}` {error}") from error
         if any(value_at(now, edit.path) != value_at(planned, edit.path) for edit in edits):
             raise FileChanged(f"`{file.path}` was changed by another program meanwhile")
+        try:
+            after = edit_content(before, kind, edits)
+        except EditRefused as error:
+            raise EditRefused(f"`{file.path}` cannot be edited: {error}") from error
         changes.append(
             ChangeRecord(
                 program=plan.program.name,
                 file=path,
                 format=kind,
                 before=before,
-                after=edit_content(before, kind, edits),
+                after=after,
                 removed=tuple(edit.path for edit in edits if isinstance(edit, Remove)),
                 added=tuple(edit.path for edit in edits if isinstance(edit, Put)),
             )

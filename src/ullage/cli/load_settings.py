@@ -31,7 +31,7 @@ from ullage.processes import user_name
 from ullage.start_cache import Situation
 from ullage.tool import Caller
 
-from .output import LineFormatter, bold, plain, say, short_path
+from .output import LineFormatter, bold, dialogue_width, hang_line, plain, say, short_path
 
 __all__ = [
     "add_flags",
@@ -62,6 +62,10 @@ def can_be_asked() -> bool:
     return all(stream is not None and stream.isatty() for stream in streams)  # pyright: ignore[reportUnnecessaryComparison]
 
 
+_EFFECT_INDENT = 12
+"""Columns before the text of an effect, after its verb."""
+
+
 def pending_lines(pending: PendingFile) -> list[str]:
     """Return what a pending file would do, and how that differs from what was approved before."""
     before = pending.before
@@ -81,6 +85,9 @@ def pending_lines(pending: PendingFile) -> list[str]:
         if not gone and not new:
             lines.append("  The text differs in a way that this summary does not show: read the file first.")
     lines += [f"  error     {_visible(fault)}" for fault in pending.faults]
+    limit = dialogue_width()
+    if limit is not None:
+        lines[1:] = [piece for line in lines[1:] for piece in hang_line(line, limit, _EFFECT_INDENT)]
     return [*lines, f"  sha256    {pending.unit.digest}"]
 
 

@@ -85,7 +85,10 @@ def main(argv: Sequence[str] | None = None, *, session: StartSession | None = No
     """
     if argv is None:
         use_one_thread()
-    _open_what_is_closed()
+    # Replace closed output streams (`>&-`), for which Python has None, with ones that discard everything.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(
@@ -113,7 +116,15 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     if misplaced:
         parser.error(f"unrecognized arguments: {' '.join(misplaced)}")
     if verb is not None and verb not in VERBS:
-        _refuse_verb(verb, as_json="--json" in words)
+        from difflib import get_close_matches
+
+        near = get_close_matches(verb, VERBS, n=1)
+        error = InvalidArguments(
+            f"unknown command `{verb}`",
+            suggestion=f"did you mean `ullage {near[0]}`?" if near else "`ullage --help` lists all commands",
+        )
+        complain(error, as_json="--json" in words)
+        sys.exit(2)
     if verb in of_verbs and all(word == "--json" for word in before):
         arguments = _parse_verb(of_verbs[verb], verb, words)
     else:
@@ -127,18 +138,6 @@ def _show_overview(arguments: argparse.Namespace) -> int:
     from .scan import show_overview
 
     return show_overview(as_json=arguments.json)
-
-
-def _refuse_verb(verb: str, *, as_json: bool) -> NoReturn:
-    from difflib import get_close_matches
-
-    near = get_close_matches(verb, VERBS, n=1)
-    error = InvalidArguments(
-        f"unknown command `{verb}`",
-        suggestion=f"did you mean `ullage {near[0]}`?" if near else "`ullage --help` lists all commands",
-    )
-    complain(error, as_json=as_json)
-    sys.exit(2)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -210,13 +209,6 @@ def _parse_verb(parser: CommandParser, verb: str, words: list[str]) -> argparse.
     return arguments
 
 
-def _open_what_is_closed() -> None:
-    """Replace closed output streams (`>&-`), for which Python has None, with ones that discard everything."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
-
-
 def use_one_thread() -> None:
     """Keep numpy from starting threads on import, which nothing here uses and which take half of the import's time. Set
     with `putenv`, not through `os.environ`, from which child processes get their environment."""
@@ -274,7 +266,9 @@ def _import_verb(module: str) -> Verb:
 
 def _run_verb(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     try:
-        return _flush_output(run(arguments))
+        code = run(arguments)
+        sys.stdout.flush()  # so that a closed pipe cannot cause an error at exit
+        return code  # noqa: TRY300
     except UllageError as error:
         return _report_error(error, arguments)
     except BaseExceptionGroup as group:
@@ -288,21 +282,26 @@ def _run_verb(run: Callable[[argparse.Namespace], int], arguments: argparse.Name
         _discard_output()  # the reader has closed the pipe: `ullage models | head`
         return 141
     except OSError as error:
+        if error.errno == errno.ENOENT and not _has_working_folder():
+            gone = Unavailable("the working folder does not exist any more", suggestion="change to another folder")
+            return _report_error(gone, arguments)
         if error.errno != errno.ENOSPC:
             raise
         _discard_output()
         return _report_error(Unavailable(f"the output cannot be written: {error.strerror}"), arguments)
 
 
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
+
+
 def _discard_output() -> None:
     """Redirect standard output to the null device, so that it does not fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _flush_output(code: int) -> int:
-    """Flush standard output, so that a closed pipe cannot cause an error at exit."""
-    sys.stdout.flush()
-    return code
 
 
 def _report_error(error: UllageError, arguments: argparse.Namespace) -> int:

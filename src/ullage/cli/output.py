@@ -37,6 +37,7 @@ __all__ = [
     "columns",
     "complain",
     "cut",
+    "dialogue_width",
     "dim",
     "emit",
     "emit_json",
@@ -45,6 +46,7 @@ __all__ = [
     "escaping_terminals",
     "fitted_columns",
     "green",
+    "hang_line",
     "how_many",
     "is_coloured",
     "own_sequence",
@@ -208,7 +210,8 @@ def _json(value: object, stream: TextIO, *, indent: int | None = None) -> str:
 
 def say(*lines: str) -> None:
     """Print lines for a person to standard error, separate from the data and broken between words on a terminal."""
-    limit = _terminal_width(sys.stderr)
+    # The columns of the terminal that shows this stream, or None for a file or a pipe.
+    limit = min(_PAGE, shutil.get_terminal_size().columns) if sys.stderr.isatty() else None
     for line in lines:
         for piece in [line] if limit is None else wrap_line(line, limit):
             print(piece, file=sys.stderr, flush=True)
@@ -227,15 +230,17 @@ def complain(error: UllageError, *, as_json: bool) -> None:
     say(*lines)
 
 
-def _terminal_width(stream: TextIO) -> int | None:
-    """Return the columns of the terminal that shows this stream, or None for a file or a pipe."""
-    return min(_PAGE, shutil.get_terminal_size().columns) if stream.isatty() else None
-
-
 def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:
     """Return rows as lines with aligned columns; those in `right` are flush right."""
     widths = [max(width_of(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     return ["  ".join(_pad(cell, widths[i], i in right) for i, cell in enumerate(row)).rstrip() for row in rows]
+
+
+def dialogue_width() -> int | None:
+    """Return the columns for text that a person reads on either stream; None if neither is shown by a terminal."""
+    if sys.stderr.isatty() or table_width() is not None:
+        return min(_PAGE, shutil.get_terminal_size().columns)
+    return None
 
 
 def table_width() -> int | None:
@@ -290,6 +295,25 @@ def wrap_line(line: str, limit: int | None = None) -> list[str]:
             lines[-1] += (" " if number else "") + word
             room -= needed
     return lines
+
+
+def hang_line(line: str, limit: int, indent: int) -> list[str]:
+    """Break a text from a stranger into lines of at most `limit` columns, also inside words. All but the first are
+    indented, so that no part of it looks like a line of its own."""
+    lines, current = list[str](), ""
+    for word in re.split(r"(?<= )", line):
+        rest = word
+        if current.strip() and width_of(current) + width_of(rest.rstrip()) > limit:
+            lines.append(current.rstrip())
+            current = " " * indent
+        while width_of(current) + width_of(rest.rstrip()) > limit:
+            fitting = 1
+            while width_of(current) + width_of(rest[: fitting + 1]) <= limit:
+                fitting += 1
+            lines.append(current + rest[:fitting])
+            current, rest = " " * indent, rest[fitting:]
+        current += rest
+    return [*lines, current.rstrip()]
 
 
 _UNIT = re.compile(r"(?:s|ms|MB|%)\W*")

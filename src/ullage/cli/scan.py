@@ -294,6 +294,7 @@ def client_json(scan: ClientScan) -> dict[str, Json]:
     for server in scan.servers:
         entry = server.entry
         is_known = server.state == "counted"
+        pending = entry if server.state == "pending" else None
         servers.append(
             {
                 "server": server.name,
@@ -303,9 +304,11 @@ def client_json(scan: ClientScan) -> dict[str, Json]:
                 "doubled": server.is_doubled,
                 "scope": None if entry is None else entry.scope,
                 "file": None if entry is None else entry.file,
-                "command": [entry.command or "", *entry.arguments]
-                if server.state == "pending" and entry is not None
+                "command": [pending.command or "", *pending.arguments]
+                if pending is not None and pending.url is None
                 else None,
+                # Without its query, which may contain a key.
+                "url": None if pending is None or pending.url is None else pending.url.split("?")[0],
                 "tools": [{"name": one.name, "tokens": one.tokens} for one in server.tools] if is_known else None,
                 "instructions": server.instructions if is_known else None,
                 "tokens": server.tokens if is_known else None,

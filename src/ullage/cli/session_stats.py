@@ -531,26 +531,32 @@ class Findings:
 
 
 def advise(by: Findings) -> list[Advice]:
-    fulls: list[Advice] = []
+    found: list[Advice] = []
     usage = by.usage
-    file = by.file
     if usage.will_compact:
-        fulls.append(
+        found.append(
             Advice(
                 f"{shown_percent(usage.used, usage.context_window, 1)} of the window is used, and the threshold is "
                 f"{usage.compact_threshold:g}%.",
-                f"`ullage compact {file} --dry-run` shows what would be removed.",
+                f"`ullage compact {by.file} --dry-run` shows what would be removed.",
             )
         )
-    return [
-        *fulls,
+    found += [
         *_advise_on_results(by.usage, by.burdens, by.masked),
         *_advise_on_giants(by.usage, by.pieces),
         *_advise_on_repeats(by.usage, by.pieces),
         *_advise_on_tools(by.usage),
         *_advise_on_cache(by.lost),
-        *_advise_on_thrashing(by.between),
     ]
+    close = [calls for calls in by.between if calls <= _CLOSE]
+    if len(close) > 1:
+        found.append(
+            Advice(
+                f"The session was compacted again within {_CLOSE} calls, {how_many(len(close), 'time')}.",
+                "Too much remains after a compaction: the system prompt and the tools, or one giant result.",
+            )
+        )
+    return found
 
 
 def _advise_on_results(usage: ContextUsage, burdens: Sequence[ToolBurden], masked: Change | None) -> Iterator[Advice]:
@@ -621,15 +627,6 @@ def _advise_on_cache(lost: Sequence[Loss]) -> Iterator[Advice]:
         yield Advice(
             f"The model changed {how_many(times, 'time')}, and {shown_tokens(tokens)} tokens were sent again.",
             "Change the model right after a compaction, when there is little to read.",
-        )
-
-
-def _advise_on_thrashing(between: Sequence[int]) -> Iterator[Advice]:
-    close = [calls for calls in between if calls <= _CLOSE]
-    if len(close) > 1:
-        yield Advice(
-            f"The session was compacted again within {_CLOSE} calls, {how_many(len(close), 'time')}.",
-            "Too much remains after a compaction: the system prompt and the tools, or one giant result.",
         )
 
 

@@ -187,7 +187,10 @@ def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argpar
 
     answer = _with_engine(loaded, database, ask)
     if arguments.json:
-        emit_json_text(_json(answer))
+        head = {"rowCount": len(answer.rows), "truncated": answer.more, "columnNames": list(answer.columns)}
+        # No text in it contains a raw line break.
+        data = records_json(answer.columns, answer.rows, 2).replace("\n", "\n  ")
+        emit_json_text(f'{json.dumps(head, ensure_ascii=False, indent=2)[:-2]},\n  "data": {data}\n}}')
     elif arguments.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(answer.columns)
@@ -215,13 +218,6 @@ def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argpar
     cut = f"; {how_many(answer.cut_cells, 'value')} cut" if answer.cut_cells else ""
     say(f"{how_many(len(answer.rows), 'row')}{more}{cut}")
     return 0
-
-
-def _json(answer: Answer) -> str:
-    head = {"rowCount": len(answer.rows), "truncated": answer.more, "columnNames": list(answer.columns)}
-    # No text in it contains a raw line break.
-    data = records_json(answer.columns, answer.rows, 2).replace("\n", "\n  ")
-    return f'{json.dumps(head, ensure_ascii=False, indent=2)[:-2]},\n  "data": {data}\n}}'
 
 
 def _plain(cell: Cell) -> str:

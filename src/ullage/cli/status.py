@@ -6,11 +6,11 @@ Starts nothing. Warns if a program lists a server that Ullage also serves, becau
 import argparse
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ullage.app.install_plan import find_doubled, is_ullage
-from ullage.app.scan_servers import is_file_approved, servers_behind
+from ullage.app.scan_servers import approval_of, servers_behind
 from ullage.clients.configs import ClientConfig, ServerEntry, current_surroundings, read_clients
 from ullage.config import Places
 from ullage.gateway import Server
@@ -31,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         emit_json({"clients": [_client_json(one, behind) for one, behind in found]})
         return 0
     for config, behind in found:
+        is_approved = approval_of(config, Places.of_user())
         own = [one for one in config.active_servers if not is_ullage(one)]
         state = dim("without Ullage") if behind is None else green("Ullage is installed")
         lines = [
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         if behind is not None:
             lines += _wrap_names("behind Ullage", [plain(one.name) for one in behind] or ["nothing"])
         for title, scopes in (("its own", ("user", "managed")), ("in this folder", ("local", "project"))):
-            some = [plain(one.name) + _state_of(one) for one in own if one.scope in scopes]
+            some = [plain(one.name) + _state_of(one, is_approved) for one in own if one.scope in scopes]
             lines += _wrap_names(title, some) if some else []
         lines += [f"  {yellow('warning')}  {line}" for line in doubled_lines([(config, behind)])]
         lines += [f"  {yellow('problem')}  {short_path(one.file)} {plain(one.message)}" for one in config.problems]
@@ -93,8 +94,8 @@ def _wrap_names(title: str, names: Sequence[str]) -> list[str]:
     )
 
 
-def _state_of(entry: ServerEntry) -> str:
-    if entry.scope == "project" and not is_file_approved(entry.file, Places.of_user()):
+def _state_of(entry: ServerEntry, is_approved: Callable[[str], bool]) -> str:
+    if entry.scope == "project" and not is_approved(entry.file):
         return " (not approved)"
     return " (needs a sign-in)" if entry.signs_in else ""
 

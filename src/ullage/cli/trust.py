@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ullage.app.open_store import DefinitionReport, audit_file, open_definitions, report_all
-from ullage.app.scan_servers import is_file_approved
+from ullage.app.scan_servers import approval_of
 from ullage.clients.configs import current_surroundings, read_clients
 from ullage.config import Approvals, PendingFile, Places, review
 from ullage.config.project_trust import identity_of
-from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
+from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource, UnreadableFile
 from ullage.tool import Json
 
 from .definition_report import accept_definitions, report_lines
@@ -30,7 +30,7 @@ from .load_settings import (
     pending_lines,
     review_settings,
 )
-from .output import bold, dim, emit, emit_json, plain, short_path
+from .output import bold, dim, emit, emit_json, plain, say, short_path
 from .scan import review_command
 
 __all__ = ["arguments", "run"]
@@ -162,14 +162,20 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _pending_of_programs(known: Collection[Path]) -> Iterator[PendingFile]:
-    """Yield files in which other programs configure servers for this folder, where they are not approved."""
-    places = Places.of_user()
+    """Yield files in which other programs configure servers for this folder, where they are not approved. A file that
+    cannot be reviewed is reported."""
     found = dict[Path, None]()
     for config in read_clients(current_surroundings()):
+        is_approved = approval_of(config, Places.of_user())
         for server in config.servers:
-            if server.scope == "project" and not server.disabled and not is_file_approved(server.file, places):
+            if server.scope == "project" and not server.disabled and not is_approved(server.file):
                 found[identity_of(Path(server.file))] = None
-    return (review(path, os.environ, Path.cwd()) for path in found if path not in known)
+    for path in found:
+        if path not in known:
+            try:
+                yield review(path, os.environ, Path.cwd())
+            except UnreadableFile as error:
+                say(f"ullage: {error.message}")
 
 
 def _approve(arguments: argparse.Namespace, path: Path) -> int:

@@ -178,7 +178,13 @@ def _build_draft(said: Sequence[_DraftMessage]) -> Draft:
     draft = Draft()
     places: dict[str, int] = {}
     for one in said:
-        native = {"role": one.role, "content": _sort_results_first(one.blocks)}
+        # The provider requires results first.
+        native = {
+            "role": one.role,
+            "content": sorted(
+                one.blocks, key=lambda block: not (isinstance(block, dict) and block.get("type") == "tool_result")
+            ),
+        }
         place = len(draft.turns)
         if one.boundary is None:
             draft.add(native, one.at)
@@ -205,8 +211,3 @@ def _build_draft(said: Sequence[_DraftMessage]) -> Draft:
         if one.role == "assistant" and one.model is not None:
             draft.add_answer(place, one.usage, one.model, one.at)
     return draft
-
-
-def _sort_results_first(blocks: Sequence[Json]) -> list[Json]:
-    """Sort results first, as the provider requires."""
-    return sorted(blocks, key=lambda block: not (isinstance(block, dict) and block.get("type") == "tool_result"))

@@ -4,8 +4,6 @@ A session is one JSON file of messages in Anthropic's format, with models and us
 contains everything; the messages left by a compaction are in a file beside it, which can be read instead.
 """
 
-from collections.abc import Iterator
-
 from ullage.messages import Format, table_at, tables_at, text_at, tokens_at
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
@@ -26,7 +24,17 @@ def read(document: Document) -> Conversation:
     whole = document.first
     draft = Draft()
     for message in tables_at(whole, "messages"):
-        native = {"role": message.get("role"), "content": list(_blocks(message))}
+        blocks = list[Json]()
+        content = message.get("content")
+        if isinstance(content, str):
+            blocks.append({"type": "text", "text": content})
+        for block in tables_at(message, "content"):
+            if block.get("type") == "file":
+                shown = shown_file(text_at(block, "path") or "", text_at(block, "content") or "")
+                blocks.append({"type": "text", "text": shown})
+            else:
+                blocks.append(dict(block))
+        native = {"role": message.get("role"), "content": blocks}
         at = moment(message.get("ts"))
         about = table_at(message, "metadata")
         if text_at(about, "kind") in _COMPACTED:
@@ -45,18 +53,6 @@ def read(document: Document) -> Conversation:
             system=text_at(whole, "system_prompt"),
         )
     )
-
-
-def _blocks(message: JsonObject) -> Iterator[Json]:
-    content = message.get("content")
-    if isinstance(content, str):
-        yield {"type": "text", "text": content}
-    for block in tables_at(message, "content"):
-        if block.get("type") == "file":
-            shown = shown_file(text_at(block, "path") or "", text_at(block, "content") or "")
-            yield {"type": "text", "text": shown}
-        else:
-            yield dict(block)
 
 
 def usage_of_metrics(said: JsonObject) -> Usage | None:

@@ -18,7 +18,7 @@ file. Anything else that JSON does not allow is still refused.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar, cast
@@ -209,7 +209,12 @@ def _read_table(page: Page, path: tuple[str, ...], table: Mapping[str, object], 
         found.called[name] = found.called.get(name, frozenset()) | {fold_server_name(given)}
         if name in earlier:
             found.issues.append(
-                page.issue("note", f"server `{name}` stands above already", (*path, given), server=name)
+                page.issue(
+                    "note",
+                    f"this entry of server `{name}` is not used: there is another one above",
+                    (*path, given),
+                    server=name,
+                )
             )
         else:
             found.issues += issues
@@ -239,7 +244,10 @@ def _read(
     if not isinstance(raw, dict):
         return None, Rules(), (_left_out(page, path, name, f"its entry is {describe_value(raw)}, not a table"),)
     loose = Loose(page, path, cast("dict[str, object]", raw))
-    values = _settle_transport({key: value for key, value in dialect(loose).items() if value is not None})
+    values = {key: value for key, value in dialect(loose).items() if value is not None}
+    if "command" in values and "url" in values and "transport" in values:
+        # The type decides which of the two is used.
+        values.pop("url" if values["transport"] == "stdio" else "command")
     fault, rules = launch_fault(values), cast("Rules", values["rules"])
     faults = loose.faults or ([f"it {fault}"] if fault else [])
     unused = loose.unused(name)
@@ -247,13 +255,6 @@ def _read(
         return None, rules, (*(_left_out(page, path, name, one) for one in faults), *unused)
     server, issues = server_of(page, Entry(name=name, path=path, values=values))
     return server, rules, (*issues, *unused)
-
-
-def _settle_transport(values: dict[str, Any]) -> dict[str, Any]:
-    """Settle an entry that has both a command and an address by its type."""
-    if "command" in values and "url" in values and "transport" in values:
-        values.pop("url" if values["transport"] == "stdio" else "command")
-    return values
 
 
 def _left_out(page: Page, path: tuple[str, ...], name: str, why: str) -> Issue:
@@ -281,7 +282,10 @@ def read_codex_toml(page: Page) -> Layer:
     try:
         table = load_toml(page.text).get("mcp_servers")
     except (ValueError, RecursionError) as error:
-        return replace(_nothing(page, f"is not TOML: {error or 'nested too deep'}"), is_unread=True)
+        return replace(
+            _nothing(page, f"is not TOML: {'nested too deep' if isinstance(error, RecursionError) else error}"),
+            is_unread=True,
+        )
     if table is None:
         return _nothing(page, "has no `[mcp_servers]`")
     found = read_tables(page, [(("mcp_servers",), table)], _values)
@@ -407,11 +411,20 @@ def read_mcp_json(page: Page) -> Layer:
         if not called.isdisjoint(unwanted) or (only is not None and called.isdisjoint(only)):
             found.switch_off(name)
             switched_off.append(page.issue("note", f"server `{name}` is switched off here", server=name))
+    unclear = [
+        page.issue(
+            "problem",
+            f"`{join_path(path)}` cannot be read whole; what could be read is kept to",
+            path,
+            suggestion="write names, each in quotes, in square brackets",
+        )
+        for path in dict.fromkeys(lists.unclear)
+    ]
     return Layer(
         source=page.file,
         servers=found.servers,
         withheld=found.withheld(unwanted, permissions),
-        issues=(*found.issues, *switched_off, *_unclear(page, lists)),
+        issues=(*found.issues, *switched_off, *unclear),
         is_foreign=True,
         client_file=client_file,
     )
@@ -478,17 +491,12 @@ def _common(lists: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
     return common
 
 
-def _unclear(page: Page, lists: Lists) -> Iterator[Issue]:
-    for path in dict.fromkeys(lists.unclear):
-        said = f"`{join_path(path)}` cannot be read whole; what could be read is kept to"
-        yield page.issue("problem", said, path, suggestion="write names, each in quotes, in square brackets")
-
-
 def _mcp_json_values(entry: Loose) -> dict[str, Any]:
     http_url = entry.take(text, "httpUrl")
     enabled = entry.take(flag, "enabled")
     command, arguments, environment = _launch(entry)
-    only = _common(_drop_wildcard(entry.tools(key)) for key in ("includeTools", "enabledTools", "tools"))
+    wanted = [entry.tools(key) for key in ("includeTools", "enabledTools", "tools")]
+    only = _common(None if listed is None or "*" in listed else listed for listed in wanted)
     denied = [name for key in ("excludeTools", "disabledTools") for name in entry.tools(key) or ()]
     mcp_json_rules = narrowed(only=None if only is None else sorted(only), denied=denied)
     values = {
@@ -545,7 +553,3 @@ def _mcp_json_variables(value: object) -> Any:  # noqa: ANN401 - a value of any 
     if isinstance(value, dict):
         return {key: _mcp_json_variables(one) for key, one in cast("dict[str, object]", value).items()}
     return value
-
-
-def _drop_wildcard(listed: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return None if listed is None or "*" in listed else listed

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from ullage.models import shipped
-from ullage.options import SAMPLE, DatabaseSettings, Limits, Server, Transport
+from ullage.options import SAMPLE, DatabaseSettings, Limits, Server
 
 from .config_file import Expanded, Issue, Page, Severity, join_path, json_line, nearest, toml_line, variables_in
 from .setting_definitions import CHOICES, LIMITS, PAIRS, POLICY, PROVIDER, TIMING, Key, describe_value
@@ -80,10 +80,15 @@ def server_of(page: Page, entry: Entry) -> tuple[Server | None, tuple[Issue, ...
         return None, (page.issue("note", said, entry.path, server=entry.name),)
     found = list[Expanded]()
     values = {**entry.values, **_expand_variables(page, entry.values, found)}
-    faults = () if values.get("disabled") else (*_unready(page, entry, found), *_unusable(page, entry, values))
-    if faults:
-        return None, faults
-    values["transport"] = values.get("transport") or _transport(values.get("url"))
+    if not values.get("disabled"):
+        unresolved = describe_unresolved(page, f"server `{entry.name}`", entry.path, found)
+        faults = (*(replace(issue, server=entry.name) for issue in unresolved), *_unusable(page, entry, values))
+        if faults:
+            return None, faults
+    if not values.get("transport"):
+        url: str | None = values.get("url")
+        is_sse = url is not None and urlsplit(url).path.rstrip("/").endswith("/sse")
+        values["transport"] = "stdio" if url is None else "sse" if is_sse else "http"
     written = entry.values
     folder = written.get("directory")
     # A hash of what is started or connected to, as written: variables stay unexpanded.
@@ -119,11 +124,6 @@ def _expand_variables(page: Page, values: Mapping[str, Any], found: list[Expande
     if str(texts.get("command", "")).startswith("~"):
         texts["command"] = page.absolute(cast("str", texts["command"]))
     return texts
-
-
-def _unready(page: Page, entry: Entry, found: list[Expanded]) -> tuple[Issue, ...]:
-    issues = describe_unresolved(page, f"server `{entry.name}`", entry.path, found)
-    return tuple(replace(issue, server=entry.name) for issue in issues)
 
 
 def describe_unresolved(page: Page, what: str, path: tuple[str, ...], found: Sequence[Expanded]) -> tuple[Issue, ...]:
@@ -167,12 +167,6 @@ def _is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         return False
-
-
-def _transport(url: str | None) -> Transport:
-    if url is None:
-        return "stdio"
-    return "sse" if urlsplit(url).path.rstrip("/").endswith("/sse") else "http"
 
 
 def launch_fault(values: Mapping[str, Any]) -> str | None:
@@ -297,21 +291,18 @@ def database_of(
     if missing:
         return None, missing
     rest = {name: value for name, value in values.items() if name not in LIMITS}
-    limits = _limits({name: value for name, value in values.items() if name in LIMITS})
+    limited = {name: value for name, value in values.items() if name in LIMITS}
+    if "bytes" in limited:
+        limited["bytes"] = int(limited["bytes"] * _MEGABYTE)
     rest |= {"url": _resolve_url(expanded.text, page.absolute), "came_from": f"{page.file} [{join_path(path)}]"}
     found = _PASSWORD.search(written)
     if found is None or "${" in (found["secret"] or found["named"]):
         issues = ()
     else:
-        said = f"the password of source `{path[-1]}` stands in this file for whoever reads it"
+        said = f"this file contains the password of source `{path[-1]}`"
         hint = "write ${VARIABLE} in its place, and set that variable"
         issues = (page.issue("note", said, (*path, "database"), suggestion=hint),)
-    return DatabaseSettings(name=path[-1], limits=limits, **rest), issues
-
-
-def _limits(values: Mapping[str, Any]) -> Limits:
-    sized = {"bytes": int(values["bytes"] * _MEGABYTE)} if "bytes" in values else {}
-    return Limits(**{**values, **sized})
+    return DatabaseSettings(name=path[-1], limits=Limits(**limited), **rest), issues
 
 
 def _resolve_url(url: str, absolute: Callable[[str], str]) -> str:

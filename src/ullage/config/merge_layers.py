@@ -160,18 +160,19 @@ def _policy(layers: Sequence[Layer], why: dict[str, str], today: date) -> "tuple
                 for other in layers
                 if other.is_users
             ):
-                return replace(
-                    policy, models={name: replace(one, price=None) for name, one in policy.models.items()}
-                ), (*issues, *_price_notes(policy, layer))
+                if any(one.price is not None for one in policy.models.values()):
+                    said = (
+                        "the prices of this policy came with the project and are not used: you have budgets in dollars"
+                    )
+                    hint = "to have them used, write the policy into your own ullage.toml"
+                    note = Issue(
+                        severity="note", message=said, file=layer.source, key="delegate.models", suggestion=hint
+                    )
+                    issues = (*issues, note)
+                models = {name: replace(one, price=None) for name, one in policy.models.items()}
+                return replace(policy, models=models), issues
             return policy, issues
     return None, ()
-
-
-def _price_notes(policy: "Policy", layer: Layer) -> Iterator[Issue]:
-    if any(one.price is not None for one in policy.models.values()):
-        said = "the prices of this policy came with the project and are not used: you have budgets in dollars"
-        hint = "to have them used, write the policy into your own ullage.toml"
-        yield Issue(severity="note", message=said, file=layer.source, key="delegate.models", suggestion=hint)
 
 
 def _budgets(layers: Sequence[Layer]) -> dict[Scope, Budget]:
@@ -180,21 +181,16 @@ def _budgets(layers: Sequence[Layer]) -> dict[Scope, Budget]:
     for layer in reversed(layers):
         for scope, budget in layer.delegation.budgets.items():
             known = found.get(scope, Budget())
-            found[scope] = _least(known, budget) if layer.is_project else _first(budget, known)
+            if layer.is_project:
+                dollars = [one.dollars for one in (known, budget) if one.dollars is not None]
+                tokens = [one.tokens for one in (known, budget) if one.tokens is not None]
+                found[scope] = Budget(dollars=min(dollars, default=None), tokens=min(tokens, default=None))
+            else:
+                found[scope] = Budget(
+                    dollars=known.dollars if budget.dollars is None else budget.dollars,
+                    tokens=known.tokens if budget.tokens is None else budget.tokens,
+                )
     return found
-
-
-def _first(above: Budget, below: Budget) -> Budget:
-    return Budget(
-        dollars=below.dollars if above.dollars is None else above.dollars,
-        tokens=below.tokens if above.tokens is None else above.tokens,
-    )
-
-
-def _least(one: Budget, other: Budget) -> Budget:
-    dollars = [budget.dollars for budget in (one, other) if budget.dollars is not None]
-    tokens = [budget.tokens for budget in (one, other) if budget.tokens is not None]
-    return Budget(dollars=min(dollars, default=None), tokens=min(tokens, default=None))
 
 
 def _alerts(layers: Sequence[Layer]) -> Any:  # noqa: ANN401 - as its kind reads it
@@ -217,7 +213,16 @@ def combined_providers(
         for name, provider in layer.delegation.providers.items():
             fault = _fault(name, provider, layers) if layer.is_project else None
             if fault is not None:
-                issues.append(_left_out(name, layer, *fault))
+                reason, hint = fault
+                issues.append(
+                    Issue(
+                        severity="problem",
+                        message=f"provider `{name}` is left out: {reason}",
+                        file=layer.source,
+                        key=f"providers.{name}",
+                        suggestion=hint,
+                    )
+                )
             else:
                 found[name], why[f"providers.{name}"] = provider, layer.source
     present = {**BUILT_IN, **found}
@@ -234,11 +239,6 @@ def _fault(name: str, provider: ProviderSettings | None, layers: Sequence[Layer]
         return None
     names = ", ".join(f"`{one}`" for one in sorted(asked))
     return f"a project's file may not send {names} anywhere", "name them under `project_keys` in your own ullage.toml"
-
-
-def _left_out(name: str, layer: Layer, why: str, hint: str) -> Issue:
-    issue = Issue(severity="problem", message="", file=layer.source, key=f"providers.{name}", suggestion=hint)
-    return replace(issue, message=f"provider `{name}` is left out: {why}")
 
 
 DEFAULT = "default"
@@ -391,7 +391,8 @@ def _groups(layers: Sequence[Layer], why: dict[str, str]) -> dict[str, tuple[str
 def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Server], tuple[Issue, ...]]:
     """Return the servers by name; the source of each is recorded in `why`."""
     taken, found, issues = dict[str, Layer](), dict[str, Server](), list[Issue]()
-    for layer, name, server in _entries(_by_ownership(layers)):
+    entries = ((layer, *entry) for layer in _by_ownership(layers) for entry in layer.servers.items())
+    for layer, name, server in entries:
         winner = taken.setdefault(name, layer)
         if winner is not layer:
             issue = replace(_twice("server", name, winner, layer), server=name)
@@ -425,10 +426,6 @@ def _without_taken_prefix(server: Server, layer: Layer, layers: Sequence[Layer])
         severity="note", message=said, file=layer.source, key=f"servers.{server.name}.prefix", server=server.name
     )
     return replace(server, prefix=None), (issue,)
-
-
-def _entries(layers: Sequence[Layer]) -> Iterator[tuple[Layer, str, Server | None]]:
-    return ((layer, name, server) for layer in layers for name, server in layer.servers.items())
 
 
 def _handling(

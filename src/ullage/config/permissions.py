@@ -158,12 +158,16 @@ def _each(pattern: Callable[[str], str], names: Iterable[str]) -> tuple[str, ...
 
 def narrower(first: Rules, second: Rules) -> Rules:
     """Return what two other programs' files both allow, for a server that is in both."""
+    if first.only is None or second.only is None:
+        only = second.only if first.only is None else first.only
+    else:
+        only = tuple(one for one in first.only if one in second.only)
     return replace(
         first,
         allow=_join_patterns(_still_allowed(first.allow, second), _still_allowed(second.allow, first)),
         ask=_join_patterns(first.ask, second.ask),
         deny=_join_patterns(first.deny, second.deny),
-        only=_common(first.only, second.only),
+        only=only,
         under=_join_bounds(first.under, second.under),
     )
 
@@ -210,12 +214,6 @@ def _holds_back(rules: Rules) -> bool:
 
 def _still_allowed(patterns: tuple[str, ...], rules: Rules) -> tuple[str, ...]:
     return tuple(pattern for pattern in patterns if rules.access(re.sub(r"\[([*?\[])\]", r"\1", pattern)) == "allow")
-
-
-def _common(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return tuple(one for one in first if one in second)
 
 
 def _join_patterns(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
@@ -329,12 +327,11 @@ def names_of(server: str, parts: Iterable[Withheld]) -> frozenset[str]:
 def rules_of(server: str, names: frozenset[str], parts: Sequence[Withheld], *, home: Withheld) -> Rules:
     """Return the joined restrictions of these parts on a server. In the file that configures it, only those on that
     server alone count."""
-    said = (rules for part in parts for rules in _rules(server, frozenset() if part is home else names, part))
+    said = (
+        rules
+        for part in parts
+        for name, rules in part.rules.items()
+        if name == server or (part is not home and not names.isdisjoint(part.called.get(name, ())))
+    )
     permitted = (rules_for(names, part.permissions) for part in parts if part.permissions is not None)
     return reduce(narrower, (*said, *permitted), Rules())
-
-
-def _rules(server: str, names: frozenset[str], part: Withheld) -> Iterator[Rules]:
-    for name, rules in part.rules.items():
-        if name == server or not names.isdisjoint(part.called.get(name, ())):
-            yield rules

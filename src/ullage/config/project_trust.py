@@ -34,8 +34,8 @@ from ullage.options import SAMPLE, Server
 
 from .config_file import Places, project_folders, variables_in
 from .entries import Documents, database_file
-from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Layer, user_only_profile_keys
-from .settings import Folders
+from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer, user_only_profile_keys
+from .settings import BUILT_IN, Budget
 
 __all__ = [
     "PENDING_KEY",
@@ -204,16 +204,15 @@ class Unit:
 
     @property
     def digest(self) -> str:
-        found = {path: self._digest_of(path) for path in self.contents}
+        found = {
+            path: self.digests.get(path) or ("-" if content is None else sha256(content))
+            for path, content in self.contents.items()
+        }
         if set(found) == {self.root}:
             return found[self.root]
         folder = self.root.parent if self.root in self.contents else self.root
         pairs = sorted([Path(os.path.relpath(path, folder)).as_posix(), one] for path, one in found.items())
         return sha256(json.dumps(pairs, ensure_ascii=True, separators=(",", ":")).encode())
-
-    def _digest_of(self, path: Path) -> str:
-        content = self.contents[path]
-        return self.digests.get(path) or ("-" if content is None else sha256(content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,7 +422,7 @@ _TABLES_SHOWN_ELSEWHERE = ("include", "gateway", "search", "results", "own", "st
 
 
 def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -> Iterator[str]:
-    """Yield a line for every key of a file that no other line shows, so that every change is visible.
+    """Yield a line for every key of a file that has an effect and that no other line shows.
 
     Args:
         document: The parsed file.
@@ -434,8 +433,18 @@ def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -
             continue
         named = _SHOWN_ELSEWHERE["servers" if tables else table] if tables or table in _SHOWN_ELSEWHERE else set[str]()
         for path, leaf in _leaves(value, (table,)):
-            if not (len(path) >= _NAMED_KEY and path[2] in named):
-                yield _shorten_line(f"set       {'.'.join(path)} = {_shown_value(path[-1], _format_value(leaf))}")
+            if not (len(path) >= _NAMED_KEY and path[2] in named) and not _is_user_only(path):
+                shown = _format_value(leaf)
+                # A number, such as `max_output_tokens`, is no secret.
+                shown = _shown_value(path[-1], shown) if isinstance(leaf, str | tuple) else shown
+                yield _shorten_line(f"set       {'.'.join(path)} = {shown}")
+
+
+def _is_user_only(path: Sequence[str]) -> bool:
+    """Return whether a key is never read from a project's file, which another line says."""
+    if path[0] == "servers" and len(path) >= _NAMED_KEY and path[2] in USER_ONLY_SERVER_KEYS:
+        return True
+    return ".".join(path[:2]) in USER_ONLY_VALUES or (path[0] == "providers" and len(path) > 1 and path[1] in BUILT_IN)
 
 
 def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -460,19 +469,27 @@ def _effects(layer: Layer) -> Iterator[str]:
                 also = f", receiving your variable {', '.join(received)}" if received else ""
                 effect = f"{verb}   {masked_url(database.url)} (database `{name}`{also})"
             yield effect
-    yield from (_folder_effect(name, folders) for name, folders in layer.retrieves.items())
-    delegation = layer.delegation
+    for name, folders in layer.retrieves.items():
+        paths = ", ".join(f"`{path}`" for path in (*folders.folders, *folders.files))
+        yield f"read      {paths} (collection `{name}`, for `retrieve.search` and `files`)"
+    yield from _delegation_effects(layer.delegation)
+    yield from (f"read      the servers of `{path}`" for path in layer.include)
+    yield from _setting_effects(layer)
+
+
+def _delegation_effects(delegation: Delegation) -> Iterator[str]:
     for name, provider in delegation.providers.items():
-        if provider is not None:
+        if name in BUILT_IN:
+            yield f"ignored   providers.{name}: a project's file does not change a provider of yours"
+        elif provider is not None:
             asked = ", ".join(sorted(provider.variables))
             also = f"; ignored unless your own settings allow it to receive {asked}" if asked else ""
             yield f"contact   {masked_url(provider.base_url)} with prompts (provider `{name}`{also})"
     if delegation.policy is not None:
         yield f"choose    models by its own policy: {_policy_summary(delegation.policy)}"
     for scope, budget in delegation.budgets.items():
-        yield f"restrict  one {scope} to {_fields_of(budget)}"
-    yield from (f"read      the servers of `{path}`" for path in layer.include)
-    yield from _setting_effects(layer)
+        if budget != Budget():
+            yield f"restrict  one {scope} to {_fields_of(budget)}"
 
 
 def _setting_effects(layer: Layer) -> Iterator[str]:
@@ -520,11 +537,6 @@ def _server_effects(name: str, server: Server) -> Iterator[str]:
     for key in USER_ONLY_SERVER_KEYS:
         if getattr(server, key, None) not in (None, False, (), "hold"):
             yield f"ignored   servers.{name}.{key}: never read from a project's file"
-
-
-def _folder_effect(name: str, folders: Folders) -> str:
-    paths = ", ".join(f"`{path}`" for path in (*folders.folders, *folders.files))
-    return f"read      {paths} (collection `{name}`, for `retrieve.search` and `files`)"
 
 
 def _policy_summary(policy: Documents) -> str:

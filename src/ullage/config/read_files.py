@@ -117,17 +117,14 @@ class Reading:
         for path in self._project_files():
             if is_found:
                 # The innermost approved file is used; those further out still restrict.
-                yield from ((layer, None) for layer in self._restrictions_of(path))
+                content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
+                if content is not None:
+                    yield restrictions_of(self._inert_toml(Unit(root=path, contents={path: content}))), None
                 continue
             layers = list(self._project_toml(path))
             yield from layers
             is_found = any(not layer.is_pending for layer, _ in layers)
         yield from self._users_toml(self.places.user_file)
-
-    def _restrictions_of(self, path: Path) -> Iterator[Layer]:
-        content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
-        if content is not None:
-            yield restrictions_of(self._inert_toml(Unit(root=path, contents={path: content})))
 
     def _project_files(self) -> Iterator[Path]:
         """Yield the files in the working folder and those above it that do not belong to another user, innermost

@@ -49,6 +49,11 @@ def read_delegation(document: Table, findings: Findings) -> Delegation:
     values = findings.keys(table, ("delegate",), DELEGATE)
     budgets = findings.table(table, ("delegate", "budgets"))
     said = findings.keys(budgets, ("delegate", "budgets"), SPENDING)
+    ceilings = dict[Scope, Budget]()
+    for scope in SCOPES:
+        if scope in said:
+            path = ("delegate", "budgets", scope)
+            ceilings[scope] = Budget(**findings.keys(findings.table(budgets, path), path, CEILING))
     roots = values.get("file_roots")
     if roots is not None:
         roots = tuple(findings.page.absolute(folder) for folder in roots)
@@ -63,17 +68,10 @@ def read_delegation(document: Table, findings: Findings) -> Delegation:
         is_mentioned="delegate" in document or "providers" in document,
         conf=findings.page.absolute(values["conf"]) if "conf" in values else None,
         policy=of_tables(findings.page, values),
-        budgets=dict(_budgets(budgets, said, findings)),
+        budgets=ceilings,
         values={f"delegate.{name}": value for name, value in kept.items() if value is not None},
         providers={path[-1]: read_provider(findings, path, one) for path, one in named},
     )
-
-
-def _budgets(table: Table, said: dict[str, Any], findings: Findings) -> Iterator[tuple[Scope, Budget]]:
-    for scope in SCOPES:
-        if scope in said:
-            path = ("delegate", "budgets", scope)
-            yield scope, Budget(**findings.keys(findings.table(table, path), path, CEILING))
 
 
 def read_retrieves(document: Table, findings: Findings) -> Iterator[tuple[str, Folders]]:
@@ -121,7 +119,7 @@ def read_ullage_toml(page: Page) -> Layer:
         document = cast("Table", load_toml(page.text))
     except (ValueError, RecursionError) as error:
         hint = "name it under `include` in an ullage.toml" if page.file.endswith(".json") else ""
-        findings.error(f"is not TOML: {error or 'nested too deep'}", (), hint)
+        findings.error(f"is not TOML: {'nested too deep' if isinstance(error, RecursionError) else error}", (), hint)
         return Layer(source=page.file, issues=tuple(findings.issues))
     return _layer(document, findings)
 
@@ -144,6 +142,16 @@ def _layer(document: Table, findings: _Findings) -> Layer:
     retrieves = dict(read_retrieves(document, findings))
     clients = list(findings.named(document, ("clients",)))
     groups = list(findings.named(document, ("groups",)))
+    # The tools that find the others are all that a model sees, so they can be denied but not hidden.
+    still_listed = list[Issue]()
+    for name in values.get("own.hidden", ()):
+        if name in FIND_NAMES:
+            said = f"`{name}` cannot be hidden, it stays listed"
+            still_listed.append(
+                findings.page.issue(
+                    "problem", said, ("own", "hidden"), suggestion="write it under `deny` to be without it"
+                )
+            )
     return Layer(
         source=findings.page.file,
         values={**values, **delegation.values},
@@ -156,7 +164,7 @@ def _layer(document: Table, findings: _Findings) -> Layer:
         groups={path[-1]: findings.keys(table, path, GROUP).get("servers", ()) for path, table in groups},
         tokens=dict(_tokens(document, findings)),
         include=plain.get("include", ()),
-        issues=(*findings.issues, *_unhidden(values, findings.page)),
+        issues=(*findings.issues, *still_listed),
         withheld=Withheld(rules=findings.rules, on=frozenset(findings.on)),
         is_bound_to_folder=findings.is_bound_to_folder,
     )
@@ -165,15 +173,6 @@ def _layer(document: Table, findings: _Findings) -> Layer:
 def _settings(document: Table, name: str, keys: Sequence[Key], findings: _Findings) -> dict[str, Any]:
     table = findings.table(document, (name,))
     return {f"{name}.{key}": value for key, value in findings.keys(table, (name,), keys).items()}
-
-
-def _unhidden(values: Mapping[str, Any], page: Page) -> Iterator[Issue]:
-    """Report hidden search tools: the tools that find the others are all that a model sees, so they can be denied but
-    not hidden."""
-    for name in values.get("own.hidden", ()):
-        if name in FIND_NAMES:
-            said = f"`{name}` cannot be hidden, it stays listed"
-            yield page.issue("problem", said, ("own", "hidden"), suggestion="write it under `deny` to be without it")
 
 
 def _store(document: Table, findings: _Findings) -> dict[str, Any]:

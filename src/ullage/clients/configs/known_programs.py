@@ -55,6 +55,8 @@ class PolicyRule:
     """Rules of higher rank come first."""
     is_limited: bool = False
     """Whether the rule applies to some arguments or modes only."""
+    is_project: bool = False
+    """Whether it came with a project: it may exempt tools from other rules of projects, and permits none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,27 +207,29 @@ def _with_policies(
     one permits, unless it matches all tools."""
     only: tuple[str, ...] | None = own.only
     deny, ask = [*own.deny], [*own.ask]
-    free = list[str]()
+    free, usable = list[str](), list[str]()
     for policy in policies:
         for tool in tools_named_by((policy.pattern,), prefixes, wholes):
-            if any(fnmatchcase(tool, one) for one in free):
+            if _is_any(tool, usable):
                 continue
-            if policy.decision == "allow":
-                free += [] if policy.is_limited else [tool]
-            elif policy.decision == "ask":
-                ask.append(tool)
-            elif tool == "*" and free:
-                kept = tuple[str, ...](free)
+            if policy.decision == "deny" and tool == "*" and usable:
+                kept = tuple[str, ...](usable)
                 only = kept if only is None else tuple(one for one in only if _is_any(one, kept))
-            else:
+            elif policy.decision == "deny":
                 deny.append(tool)
+            else:
+                usable += [] if policy.is_limited else [tool]
+                if policy.decision == "ask":
+                    ask.append(tool)
+                # An earlier rule that asks, even if it is limited, is not waived by a later one.
+                elif not (policy.is_limited or policy.is_project or _is_any(tool, ask)):
+                    free.append(tool)
     return ToolRules(
         only=only,
         deny=_join((), tuple(deny)),
         ask=_join((), tuple(ask)),
         allow=_join(own.allow, tuple(free)),
-        # Tools that other settings ask for still need consent, whatever a policy permits.
-        exempt=_join(own.exempt, tuple(one for one in free if not _is_any(one, own.ask))),
+        exempt=_join(own.exempt, tuple(free)),
     )
 
 
@@ -851,6 +855,7 @@ def _gemini_rules(document: object, file: ConfigFile, around: Surroundings) -> F
                         decision=decision,
                         rank=rank,
                         is_limited=any(key in said for key in _POLICY_CONDITIONS),
+                        is_project=file.scope == "project",
                     )
                 )
         return FileRules(policies=tuple(policies))

@@ -248,6 +248,8 @@ class ClientConfig:
     """The rules of all files."""
     documents: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
     """The parsed files, by path. They may contain secrets."""
+    project_contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
+    """The files of a project as they were read, by path: a file may be swapped before its approval is checked."""
 
     @property
     def active_servers(self) -> tuple[ServerEntry, ...]:
@@ -273,6 +275,7 @@ def read_clients(around: Surroundings) -> tuple[ClientConfig, ...]:
 def read_client(program: Program, around: Surroundings) -> ClientConfig:
     """Read the configuration of one program, with a problem for everything that could not be understood."""
     documents, problems = list[tuple[ConfigFile, object]](), list[Problem]()
+    project_contents = dict[str, bytes]()
     by_path = dict[str, ConfigFile]()
     for file in _with_folders(program.list_files(around)):
         by_path.setdefault(file.path, file)
@@ -284,13 +287,20 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
             problems.append(Problem(file.path, f"cannot be read: {error.strerror or error}"))
             continue
         if content is not None:
+            if file.scope == "project":
+                project_contents[file.path] = content
             try:
                 documents.append((file, parse_config(content, file)))
             except ValueError as error:
                 problems.append(Problem(file.path, str(error)))
                 documents.append((file, {}))
     order = {scope: place for place, scope in enumerate(program.scope_order)}
-    rules = [program.read_rules(document, file, around) for file, document in documents if program.read_rules]
+    rules = list[FileRules]()
+    for file, document in documents:
+        if program.read_rules is not None:
+            said = program.read_rules(document, file, around)
+            # A project's file may restrict the user's servers, and permits nothing.
+            rules.append(replace(said, allow=(), exempt=()) if file.scope == "project" else said)
     servers = [
         entry for file, document in documents for entry in _read_servers(program, file, document, around, problems)
     ]
@@ -314,6 +324,7 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
         problems=tuple(problems),
         rules=tuple(rules),
         documents={file.path: document for file, document in documents},
+        project_contents=project_contents,
     )
 
 
