@@ -384,10 +384,10 @@ def _read_codex_totals(path: str) -> _CodexTotals:
                     continue
                 with suppress(ValueError, RecursionError):
                     record: Json = json.loads(line)
-                    payload = table_at(record, "payload") if isinstance(record, dict) else {}
-                    said = table_at(table_at(payload, "info"), "total_token_usage")
-                    at = _time(record.get("timestamp")) if isinstance(record, dict) else None
-                    totals = _codex_figures(said)
+                    if not isinstance(record, dict):
+                        continue
+                    said = table_at(table_at(table_at(record, "payload"), "info"), "total_token_usage")
+                    totals, at = _codex_figures(said), _time(record.get("timestamp"))
                     if said and at is not None and (not found or found[-1][0] != totals) and any(totals):
                         found.append((totals, at))
     except OSError:

@@ -340,7 +340,14 @@ def _sums(connection: Connection, asked: _Asked) -> Iterator[_Sum]:
 
 
 def _sums_of_tools(connection: Connection, asked: _Asked, since: float | None, until: float | None) -> Iterator[_Sum]:
-    """Yield the sums by day in UTC, and sums of the rows themselves for the partial days at both ends."""
+    """Yield the sums by day in UTC, and sums of the rows themselves for the partial days at both ends.
+
+    Where these rows have been deleted, the nearest beginning of a day in UTC takes the place of an end.
+    """
+    pruned = mark_of(connection, ENTRIES_PRUNED) or 0.0
+    since, until = (
+        round(one / DAY) * DAY if one is not None and one // DAY * DAY < pruned else one for one in (since, until)
+    )
     first = None if since is None else -int(-since // DAY)
     last = None if until is None else int(until // DAY)
     if first is not None and last is not None and first > last:  # within one day
