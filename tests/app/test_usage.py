@@ -442,6 +442,22 @@ def test_gemini_and_opencode_are_read_and_what_they_write_again_takes_its_place(
     assert (opencode.input, opencode.output, opencode.dollars) == (1150, 510, Decimal("0.05"))
 
 
+def test_gemini_subagent_is_of_the_project_of_its_session(database: Database, home: Path):
+    tokens = {"input": 100, "output": 50}
+    message = {"id": "m1", "type": "gemini", "timestamp": START.isoformat(), "tokens": tokens}
+    chats = home / ".gemini" / "tmp" / "shop" / "chats"
+    write_lines(chats / "session-1.json", {"sessionId": "g", "messages": [message]})
+    write_lines(chats / "parent" / "agent.json", {"sessionId": "a", "messages": [message]})
+    read_in(database, home)
+    assert {line.key: line.spent.calls for line in usage_report(database, by="project").lines} == {"shop": 2}
+
+
+@pytest.mark.parametrize("span", [["--since", "0d"], ["--since", "-3d"], ["--since", "today", "--until", "yesterday"]])
+def test_days_in_the_future_or_in_the_wrong_order_are_refused(home: Path, tmp_path: Path, span: list[str]):
+    flags = [f"{span[0]}={span[1]}", *span[2:]]
+    assert main(["usage", *flags, "--store", f"sqlite:///{tmp_path}/kept.db"]) == 2
+
+
 def test_cache_that_was_lost_costs_the_difference_to_reading_it(database: Database, home: Path):
     lost = answer(2)
     lost["message"]["usage"] |= {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 41_000}

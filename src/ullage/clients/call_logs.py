@@ -490,6 +490,8 @@ def _gemini_calls(file: LogFile) -> Iterator[LoggedCall]:
     records = list(_values(text))
     session = next((text_at(one, "sessionId") for one in records if text_at(one, "sessionId")), Path(file.path).stem)
     fallback = next((text_at(one, "model") for one in records if text_at(one, "model")), None)
+    folders = Path(file.path).parent.parts
+    project = folders[max((place for place, name in enumerate(folders) if name == "chats"), default=0) - 1]
     said: dict[str, JsonObject] = {}
     for record in records:
         for message in (record, *tables_at(record, "messages"), *tables_at(table_at(record, "$set"), "messages")):
@@ -509,7 +511,7 @@ def _gemini_calls(file: LogFile) -> Iterator[LoggedCall]:
             cache_read=min(whole, _count(tokens.get("cached"))),
             reasoning=_count(tokens.get("thoughts")),
             key=f"gemini-cli {session} {identity}",
-            project=Path(file.path).parents[1].name,
+            project=project,
         )
 
 
