@@ -210,6 +210,21 @@ def test_subagents_of_codex_count_their_own_calls_only_and_all_of_them(
     assert spent == {"p": (2, 3000), "a": (1, 500), "b": (1, 500), "c": (1, 1000), "d": (1, 1000)}
 
 
+@pytest.mark.parametrize("is_fork", [True, False])
+def test_subagent_of_codex_counts_its_own_calls_after_its_parents_file_was_removed(
+    database: Database, home: Path, *, is_fork: bool
+):
+    folder, about = home / ".codex" / "sessions", {"forked_from_id": "p"} if is_fork else {}
+    old = [counted(START, (1000, 100), (1000, 100)), counted(START, (2000, 200), (3000, 300))]
+    parent = {"timestamp": START.isoformat(), "type": "session_meta", "payload": {"id": "p", "source": "cli"}}
+    write_lines(folder / "p.jsonl", parent, *old)
+    read_in(database, home)
+    (folder / "p.jsonl").unlink()
+    write_lines(folder / "q.jsonl", spawned("q", "p", START, **about), *old, counted(START, (500, 50), (3500, 350)))
+    read_in(database, home)
+    assert usage_report(database).total.spent.input == 3500
+
+
 def test_fork_of_codex_that_names_no_parent_is_known_by_the_first_line_that_it_copied(database: Database, home: Path):
     folder = home / ".codex" / "sessions"
     parent = codex_session("parent", START, (100, 300))
@@ -562,6 +577,16 @@ def test_call_is_of_the_time_and_session_at_which_it_was_first_made(
     assert sessions == {"parent": 2, "fork": 1}
     assert read_in(database, home) == 0
     assert usage_report(database, by="day", recount=True) == usage_report(database, by="day")
+
+
+def test_call_that_a_fork_of_claude_code_copied_is_of_the_session_that_made_it(database: Database, home: Path):
+    about = {"session": "b", "forkedFrom": {"sessionId": "s1", "messageUuid": "u"}}
+    write_lines(claude(home, "a-fork"), answer(1, **about), answer(2, **about), answer(3, session="b"))
+    read_in(database, home)
+    write_lines(claude(home, "s1"), answer(1), answer(2))
+    read_in(database, home)
+    sessions = {line.key: line.spent.calls for line in usage_report(database, by="session").lines}
+    assert sessions == {"s1": 2, "b": 1}
 
 
 def codex_session(name: str, start: datetime, totals: tuple[int, ...], **about: object) -> list[object]:

@@ -177,9 +177,8 @@ def import_logs(
             lambda connection: connection.execute("SELECT path, size, changed, state FROM ullage_log_files")
         )
     }
-    changed = [
-        one for one in find_logs(environment) if known.get(f"{node}:{one.path}", ())[:2] != (one.size, one.changed)
-    ]
+    logs = list(find_logs(environment))
+    changed = [one for one in logs if known.get(f"{node}:{one.path}", ())[:2] != (one.size, one.changed)]
     if seconds is not None:
         changed.sort(key=lambda one: -one.changed)
     ends = None if seconds is None else time.monotonic() + seconds
@@ -188,7 +187,8 @@ def import_logs(
     if any(one.program == "codex" for one in changed):
         states: dict[str, State] = {path: json.loads(state) for path, (_, _, state) in known.items()}
         roots = {state["id"]: state["root"] for state in states.values() if "root" in state}
-        paths = {state["id"]: path.removeprefix(f"{node}:") for path, state in states.items() if "root" in state}
+        read_before = ((one.path, states.get(f"{node}:{one.path}", {})) for one in logs)
+        paths = {state["id"]: path for path, state in read_before if "root" in state}
         lineage = find_lineage(fresh, roots, paths)
     importing = _Importing(database, CallPrices(models), principal, node, lineage)
     read = 0

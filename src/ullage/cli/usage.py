@@ -133,16 +133,14 @@ def parse_day(word: str, today: date) -> date:
     if word in _PERIODS:
         return today - timedelta(days=_PERIODS[word])
     try:
-        days = int(word[:-1]) if word.endswith("d") else None
-        if days is None:
-            return date.fromisoformat(word)
-        if days > 0:
-            return today - timedelta(days=days - 1)
-        raise ValueError("no days")
+        day = today - timedelta(days=int(word[:-1]) - 1) if word.endswith("d") else date.fromisoformat(word)
     except (ValueError, OverflowError) as error:
         raise InvalidArguments(
             f"`{word}` is not a day", suggestion="write 2026-11-18, 7d, today, yesterday, week or month"
         ) from error
+    if word.endswith("d") and day > today:
+        raise InvalidArguments(f"`{word}` is in the future", suggestion="write 1d for today")
+    return day
 
 
 def short(tokens: float) -> str:

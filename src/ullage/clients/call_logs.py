@@ -195,8 +195,11 @@ def _new_lines(file: LogFile, state: State, *marks: bytes) -> Iterator[JsonObjec
         with Path(file.path).open("rb") as stream:
             stream.seek(offset)
             for line in stream:
-                if not line.endswith(b"\n") and not _is_whole(line):
-                    break
+                if not line.endswith(b"\n"):
+                    try:
+                        json.loads(line)
+                    except (ValueError, RecursionError):
+                        break
                 offset += len(line)
                 if any(mark in line for mark in marks):
                     try:
@@ -208,14 +211,6 @@ def _new_lines(file: LogFile, state: State, *marks: bytes) -> Iterator[JsonObjec
             state |= {"offset": offset, "tail": _tail_before(stream, offset)}
     except OSError:
         return
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 _MOST_TOKENS = 10**9
@@ -254,14 +249,17 @@ def _claude_calls(file: LogFile, state: State, _: "Lineage") -> Iterator[LoggedC
         key = None
         if isinstance(identity, str):
             key = identity if len(identity) >= _SHORT else f"{identity} {request}" if request else None
-        session = record.get("sessionId")
+        session = table_at(record, "forkedFrom").get("sessionId") or record.get("sessionId")
         # The advisor, which is another model, and compactions by the provider are not part of the sums above them.
-        others = [one for one in tables_at(usage, "iterations") if one.get("type") in _ITERATIONS]
-        for number, counted in enumerate((usage, *others)):
-            read, write = _count(counted.get("cache_read_input_tokens")), counted.get("cache_creation_input_tokens")
-            lifetimes = table_at(counted, "cache_creation")
-            hour, minutes = (_count(lifetimes.get(f"ephemeral_{name}_input_tokens")) for name in ("1h", "5m"))
-            written = _count(write) or hour + minutes
+        parts = [usage]
+        if usage.get("iterations"):
+            parts += [one for one in tables_at(usage, "iterations") if one.get("type") in _ITERATIONS]
+        for number, counted in enumerate(parts):
+            read, lifetimes = _count(counted.get("cache_read_input_tokens")), table_at(counted, "cache_creation")
+            hour = _count(lifetimes.get("ephemeral_1h_input_tokens"))
+            written = _count(counted.get("cache_creation_input_tokens")) or (
+                hour + _count(lifetimes.get("ephemeral_5m_input_tokens"))
+            )
             called = counted.get("model") if number else model
             yield LoggedCall(
                 time=at,
@@ -298,7 +296,7 @@ class Lineage:
     roots: dict[str, str]
     """The session that each session descends from, however far back."""
     files: Mapping[str, str]
-    """The files of the sessions."""
+    """The files of the sessions that still exist."""
 
 
 def _codex_calls(file: LogFile, state: State, lineage: Lineage) -> Iterator[LoggedCall]:
@@ -307,12 +305,15 @@ def _codex_calls(file: LogFile, state: State, lineage: Lineage) -> Iterator[Logg
         payload = table_at(record, "payload")
         match record.get("type"):
             case "session_meta" if "id" not in state:
-                identity, parent = text_at(payload, "id") or Path(file.path).stem, _codex_parent(payload)
+                identity = text_at(payload, "id") or Path(file.path).stem
+                spawned = table_at(table_at(table_at(payload, "source"), "subagent"), "thread_spawn")
+                parent = text_at(payload, "forked_from_id") or text_at(spawned, "parent_thread_id")
                 above = None if parent is None else lineage.files.get(parent)
                 if above is not None and above != file.path:
                     state["copied"] = _count_copied(file.path, above, record)
-                # A subagent whose parent is missing may have copied nothing.
-                is_own = above is not None or text_at(payload, "forked_from_id") is None
+                # A subagent whose parent is unknown may have copied nothing.
+                is_fork = text_at(payload, "forked_from_id") is not None or parent in lineage.roots
+                is_own = above is not None or not is_fork
                 root = identity if is_own or parent is None else lineage.roots.get(parent, parent)
                 root = lineage.roots.get(identity, root)
                 lineage.roots[identity] = root
@@ -336,12 +337,6 @@ def _codex_calls(file: LogFile, state: State, lineage: Lineage) -> Iterator[Logg
                 pass
 
 
-def _codex_parent(payload: JsonObject) -> str | None:
-    """Return the session that a fork or a subagent began from."""
-    spawned = table_at(table_at(table_at(payload, "source"), "subagent"), "thread_spawn")
-    return text_at(payload, "forked_from_id") or text_at(spawned, "parent_thread_id")
-
-
 def find_lineage(files: Iterable[LogFile], known: Mapping[str, str], paths: Mapping[str, str]) -> Lineage:
     """Return how the Codex sessions of these files, and of files that were read before, descend from each other.
 
@@ -351,7 +346,7 @@ def find_lineage(files: Iterable[LogFile], known: Mapping[str, str], paths: Mapp
     Args:
         files: Files that were not read before; those of other programs are ignored.
         known: The roots of the sessions that were read before.
-        paths: Their files.
+        paths: Their files, as far as they still exist.
     """
     parents, found = dict[str, str | None](), dict(paths)
     for file in files:

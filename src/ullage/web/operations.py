@@ -241,11 +241,8 @@ def _prometheus_name(name: str) -> str:
 def _format_labels(labels: Labels) -> str:
     if not labels:
         return ""
-    return "{" + ",".join(f'{name.replace(".", "_")}="{_escape_label(value)}"' for name, value in labels) + "}"
-
-
-def _escape_label(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    escapes = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
+    return "{" + ",".join(f'{name.replace(".", "_")}="{value.translate(escapes)}"' for name, value in labels) + "}"
 
 
 @dataclass(frozen=True, slots=True)
