@@ -306,15 +306,11 @@ def _codex_calls(file: LogFile, state: State, lineage: Lineage) -> Iterator[Logg
         match record.get("type"):
             case "session_meta" if "id" not in state:
                 identity = text_at(payload, "id") or Path(file.path).stem
-                spawned = table_at(table_at(table_at(payload, "source"), "subagent"), "thread_spawn")
-                parent = text_at(payload, "forked_from_id") or text_at(spawned, "parent_thread_id")
+                parent = _codex_parent(payload, lineage.roots)
                 above = None if parent is None else lineage.files.get(parent)
                 if above is not None and above != file.path:
                     state["copied"] = _count_copied(file.path, above, record)
-                # A subagent whose parent is unknown may have copied nothing.
-                is_fork = text_at(payload, "forked_from_id") is not None or parent in lineage.roots
-                is_own = above is not None or not is_fork
-                root = identity if is_own or parent is None else lineage.roots.get(parent, parent)
+                root = identity if above is not None or parent is None else lineage.roots.get(parent, parent)
                 root = lineage.roots.get(identity, root)
                 lineage.roots[identity] = root
                 state |= {"id": identity, "root": root, "cwd": text_at(payload, "cwd")}
@@ -337,11 +333,19 @@ def _codex_calls(file: LogFile, state: State, lineage: Lineage) -> Iterator[Logg
                 pass
 
 
+def _codex_parent(payload: JsonObject, known: Mapping[str, str]) -> str | None:
+    """Return the session that a fork or a subagent began from. A subagent of an unknown session may have copied
+    nothing from it."""
+    spawned = table_at(table_at(table_at(payload, "source"), "subagent"), "thread_spawn")
+    parent = text_at(spawned, "parent_thread_id")
+    return text_at(payload, "forked_from_id") or (parent if parent in known else None)
+
+
 def find_lineage(files: Iterable[LogFile], known: Mapping[str, str], paths: Mapping[str, str]) -> Lineage:
     """Return how the Codex sessions of these files, and of files that were read before, descend from each other.
 
-    A fork may be read before the session that it began from, which may be a fork itself; so all are known before the
-    first call is read. A session from which calls of others were counted already stays their root.
+    A fork may be read before the session that it began from, so all are known before the first call is read. A session
+    whose calls were already counted from the copies in others keeps its own root.
 
     Args:
         files: Files that were not read before; those of other programs are ignored.
@@ -356,17 +360,12 @@ def find_lineage(files: Iterable[LogFile], known: Mapping[str, str], paths: Mapp
                 payload: JsonObject = table_at(about, "payload") if isinstance(about, dict) else {}
                 identity = text_at(payload, "id")
                 if identity is not None:
-                    parents[identity], found[identity] = text_at(payload, "forked_from_id"), file.path
+                    parents[identity], found[identity] = _codex_parent(payload, known), file.path
     roots, taken = dict(known), frozenset(known.values())
-    for session in parents:
-        root, seen = session, {session}
-        # A fork whose parent is here has its own calls only: copies are found by comparing both.
-        while root not in taken and root not in known and (above := parents.get(root)) and above not in seen:
-            if above in found:
-                break
-            root = above
-            seen.add(root)
-        roots.setdefault(session, known.get(root, root))
+    for session, above in parents.items():
+        # The copies of a fork whose parent is here are found by comparing both, and the rest are its own calls.
+        is_own = above is None or above in found or session in taken
+        roots.setdefault(session, session if is_own else known.get(above, above))
     return Lineage(roots, found)
 
 
