@@ -364,8 +364,10 @@ def find_lineage(files: Iterable[LogFile], known: Mapping[str, str], paths: Mapp
     roots, taken = dict(known), frozenset(known.values())
     for session, above in parents.items():
         # The copies of a fork whose parent is here are found by comparing both, and the rest are its own calls.
-        is_own = above is None or above in found or session in taken
-        roots.setdefault(session, session if is_own else known.get(above, above))
+        if above is None or above in found or session in taken:
+            roots.setdefault(session, session)
+        else:
+            roots.setdefault(session, known.get(above, above))
     return Lineage(roots, found)
 
 
