@@ -32,7 +32,10 @@ def print_status_line(store: str | None = None, *, as_json: bool = False) -> Non
         as_json: Print the figures instead.
     """
     given = _given()
-    figures = _figures(store, _session(given))
+    session = given.get("session_id")
+    # No store has a lone surrogate.
+    session = session.encode("utf-8", "replace").decode("utf-8") if isinstance(session, str) else None
+    figures = _figures(store, session)
     _read_logs_aside(store)
     logged = figures.pop("loggedSessionDollars", None)
     said = _number(given, "cost", "total_cost_usd")
@@ -63,12 +66,6 @@ def _number(given: "dict[str, Any]", *path: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
         return None
     return float(value)
-
-
-def _session(given: "dict[str, Any]") -> str | None:
-    session = given.get("session_id")
-    # No store has a lone surrogate.
-    return session.encode("utf-8", "replace").decode("utf-8") if isinstance(session, str) else None
 
 
 def _window(given: "dict[str, Any]") -> float | None:

@@ -170,6 +170,189 @@ def test_fork_of_a_fork_counts_once_though_it_is_read_before_the_session_that_it
     assert (spent.calls, spent.input, spent.output) == (5, 5000, 500)
 
 
+def counted(at: datetime, last: tuple[int, ...], total: tuple[int, ...]) -> dict[str, Any]:
+    """Return a line of Codex with usage: input, output and tokens written to the cache."""
+    names = ("input_tokens", "output_tokens", "cache_write_input_tokens")
+    info = {
+        f"{name}_token_usage": dict(zip(names, said, strict=False)) for name, said in (("last", last), ("total", total))
+    }
+    return {"timestamp": at.isoformat(), "type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+
+def spawned(name: str, parent: str, at: datetime, **about: object) -> dict[str, Any]:
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": parent, "depth": 1}}}
+    payload = {"id": name, "source": source, "cwd": "/w/shop", **about}
+    return {"timestamp": at.isoformat(), "type": "session_meta", "payload": payload}
+
+
+@pytest.mark.requirement("U:usage", "U:ledger")
+@pytest.mark.parametrize("is_fork", [True, False])
+def test_subagents_of_codex_count_their_own_calls_only_and_all_of_them(
+    database: Database, home: Path, *, is_fork: bool
+):
+    """Two subagents copy their parent's totals, and make calls of the same size; two others begin with their own."""
+    minute, folder = timedelta(minutes=1), home / ".codex" / "sessions"
+    about = {"forked_from_id": "p"} if is_fork else {}
+    old = [counted(START, (1000, 100), (1000, 100)), counted(START + minute, (2000, 200), (3000, 300))]
+    parent = {"timestamp": START.isoformat(), "type": "session_meta", "payload": {"id": "p", "source": "cli"}}
+    write_lines(home / ".codex" / "archived_sessions" / "p.jsonl", parent, *old)
+    for name in ("a", "b"):
+        later = START + 5 * minute
+        copied = [{**one, "timestamp": later.isoformat()} for one in old]
+        own = counted(later + minute, (500, 50), (3500, 350))
+        write_lines(folder / f"{name}.jsonl", spawned(name, "p", later, **about), *copied, own)
+    for name in ("c", "d"):
+        later = START + 7 * minute
+        own = counted(later + minute, (1000, 100), (1000, 100))
+        write_lines(folder / f"{name}.jsonl", spawned(name, "p", later, **about), own)
+    read_in(database, home)
+    spent = {line.key: (line.spent.calls, line.spent.input) for line in usage_report(database, by="session").lines}
+    assert spent == {"p": (2, 3000), "a": (1, 500), "b": (1, 500), "c": (1, 1000), "d": (1, 1000)}
+
+
+@pytest.mark.parametrize("is_fork", [True, False])
+def test_subagent_of_codex_counts_its_own_calls_after_its_parents_file_was_removed(
+    database: Database, home: Path, *, is_fork: bool
+):
+    folder, about = home / ".codex" / "sessions", {"forked_from_id": "p"} if is_fork else {}
+    old = [counted(START, (1000, 100), (1000, 100)), counted(START, (2000, 200), (3000, 300))]
+    parent = {"timestamp": START.isoformat(), "type": "session_meta", "payload": {"id": "p", "source": "cli"}}
+    write_lines(folder / "p.jsonl", parent, *old)
+    read_in(database, home)
+    (folder / "p.jsonl").unlink()
+    write_lines(folder / "q.jsonl", spawned("q", "p", START, **about), *old, counted(START, (500, 50), (3500, 350)))
+    read_in(database, home)
+    assert usage_report(database).total.spent.input == 3500
+
+
+def test_fork_of_codex_that_names_no_parent_is_known_by_the_first_line_that_it_copied(database: Database, home: Path):
+    folder = home / ".codex" / "sessions"
+    parent = codex_session("parent", START, (100, 300))
+    write_lines(folder / "b-parent.jsonl", *parent)
+    later = START + timedelta(days=1)
+    meta, *others = codex_session("fork", later, (100, 300, 350))
+    write_lines(folder / "a-fork.jsonl", meta, parent[0], *others)
+    read_in(database, home)
+    assert usage_report(database).total.spent.input == 350
+
+
+def test_call_that_codex_writes_in_two_kinds_of_lines_counts_once_in_either_order(database: Database, home: Path):
+    def record(number: int, size: int) -> dict[str, Any]:
+        usage = {"input_tokens": size, "output_tokens": size // 10}
+        payload = {"response_id": f"resp_{number}", "usage": usage}
+        return {"timestamp": START.isoformat(), "type": "token_usage_record", "payload": payload}
+
+    meta = {"timestamp": START.isoformat(), "type": "session_meta", "payload": {"id": "p"}}
+    first, second = counted(START, (1000, 100), (1000, 100)), counted(START, (2000, 200), (3000, 300))
+    write_lines(home / ".codex" / "sessions" / "p.jsonl", meta, first, record(1, 1000), second, record(2, 2000))
+    copied = [spawned("c", "p", START), first, second, record(3, 500), counted(START, (500, 50), (3500, 350))]
+    write_lines(home / ".codex" / "sessions" / "q.jsonl", *copied)
+    read_in(database, home)
+    spent = usage_report(database).total.spent
+    assert (spent.calls, spent.input, spent.output) == (3, 3500, 350)
+
+
+def test_tokens_that_codex_writes_to_the_cache_cost_their_own_price(database: Database, home: Path):
+    meta = {"timestamp": START.isoformat(), "type": "session_meta", "payload": {"id": "p"}}
+    model = {"timestamp": START.isoformat(), "type": "turn_context", "payload": {"model": "gpt-5.6-sol"}}
+    lines = [counted(START, (9000, 100, 3000), (9000, 100, 3000)), counted(START, (0, 0, 0), (10_000, 200, 3500))]
+    write_lines(home / ".codex" / "sessions" / "p.jsonl", meta, model, *lines)
+    read_in(database, home)
+    spent = usage_report(database).total.spent
+    assert (spent.calls, spent.input, spent.cache_write) == (2, 10_000, 3500)
+    assert spent.dollars == (4 * Decimal(6500) + 5 * Decimal(3500) + 20 * Decimal(200)) / 1_000_000
+
+
+@pytest.mark.requirement("U:usage", "U:ledger")
+@pytest.mark.parametrize("is_database", [True, False])
+def test_messages_that_a_fork_of_opencode_copied_under_new_ids_count_once(
+    database: Database, home: Path, *, is_database: bool
+):
+    milliseconds = round(START.timestamp() * 1000)
+
+    def identity(at: int) -> str:
+        return f"msg_{at % 2**36:09x}001abcdefghijklmn"
+
+    def message(session: str, name: str, size: int) -> dict[str, Any]:
+        tokens = {"input": size, "output": 1, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+        times = {"created": milliseconds + size, "completed": milliseconds + size + 500}
+        about = {"role": "assistant", "tokens": tokens, "time": times, "modelID": "gpt-5"}
+        return {"id": name, "sessionID": session, **about}
+
+    day = 86_400_000
+    kept = [message("ses_1", identity(milliseconds + size), size) for size in (100, 200)]
+    copies = [message("ses_2", identity(milliseconds + day + size), size) for size in (100, 200)]
+    alone = [message(f"ses_{n}", identity(milliseconds + n * day + 700), 700) for n in (3, 4)]
+    store = home / ".local" / "share" / "opencode"
+    store.mkdir(parents=True)
+    for one in (*copies, *kept, *alone):
+        if not is_database:
+            write_lines(store / "storage" / "message" / one["sessionID"] / f"{one['id']}.json", one)
+            continue
+        with sqlite3.connect(store / "opencode.db") as opened:
+            opened.execute("CREATE TABLE IF NOT EXISTS message (id TEXT, session_id, data, time_created INTEGER)")
+            row = (one["id"], one["sessionID"], json.dumps(one), one["time"]["created"])
+            opened.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
+    read_in(database, home)
+    spent = usage_report(database).total.spent
+    assert (spent.calls, spent.input) == (3, 1000)
+
+
+def test_advisor_and_compactions_are_calls_beside_the_answer_in_whose_line_they_are(database: Database, home: Path):
+    counted = {"input_tokens": 1000, "output_tokens": 100}
+    iterations = [
+        {"type": "message", **counted},
+        {"type": "advisor_message", "model": "claude-sonnet-4-6", **counted},
+        {"type": "compaction", **counted},
+    ]
+    said = answer(1)
+    said["message"]["usage"]["iterations"] = iterations
+    write_lines(claude(home, "s1"), said, said, answer(2))
+    read_in(database, home)
+    total = usage_report(database).total
+    assert {name: one.calls for name, one in total.models.items()} == {OPUS: 3, "claude-sonnet-4-6": 1}
+    plain = sum(3 + n + 40_000 + n + 500 for n in (1, 2))
+    assert (total.spent.input, total.spent.missed) == (plain + 2000, 0)
+
+
+def test_line_of_a_subagent_in_its_parents_file_counts_once(database: Database, home: Path):
+    inner = {key: value for key, value in answer(3).items() if key in ("type", "timestamp", "message", "requestId")}
+    about = {"type": "progress", "timestamp": START.isoformat(), "sessionId": "s1", "cwd": "/w/shop"}
+    write_lines(claude(home, "s1"), answer(1), {**about, "data": {"type": "agent_progress", "message": inner}})
+    write_lines(home / ".claude/projects/-w-shop/s1/subagents/agent-a.jsonl", answer(3, isSidechain=True))
+    write_lines(claude(home, "s2"), {**about, "data": {"message": {**inner, "message": answer(4)["message"]}}})
+    assert read_in(database, home) == 3
+    assert usage_report(database).total.spent.input == sum(3 + n + 40_000 + n + 500 for n in (1, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "factor"),
+    [
+        ("claude-opus-4-6", {}, 1),
+        ("claude-opus-4-6", {"speed": "fast"}, 6),
+        ("claude-opus-4-8", {"speed": "fast"}, 2),
+        ("claude-opus-4-8", {"speed": "fast", "inference_geo": "us"}, Decimal("2.2")),
+        ("claude-sonnet-4-6", {"speed": "fast"}, None),
+        ("claude-opus-4-6", {"inference_geo": "us"}, Decimal("1.1")),
+        (
+            "claude-opus-4-6",
+            {"cache_creation_input_tokens": 0, "cache_creation": {"ephemeral_5m_input_tokens": 500}},
+            1,
+        ),
+    ],
+)
+def test_fast_and_regional_answers_cost_more_than_the_list_price(
+    database: Database, home: Path, model: str, usage: dict[str, Any], factor: Decimal | None
+):
+    said = answer(1)
+    said["message"]["model"] = model
+    said["message"]["usage"] |= usage
+    write_lines(claude(home, "s1"), said)
+    read_in(database, home)
+    listed = (5 * Decimal(4) + Decimal("0.5") * 40_001 + Decimal("6.25") * 500 + 25 * Decimal(200)) / 1_000_000
+    assert usage_report(database).total.spent.dollars == (None if factor is None else listed * factor)
+
+
 HOSTILE: list[Any] = [
     *(None, True, -1, 1.5, 1e30, float("nan"), float("inf"), 2**63, 10**400, "x", [], {}, [1], "\ud800", "\0"),
     *("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-99-99", -1e18, 1e18, "a" * 5000),
@@ -272,6 +455,22 @@ def test_gemini_and_opencode_are_read_and_what_they_write_again_takes_its_place(
     gemini, opencode = lines["gemini-cli"], lines["opencode"]
     assert (gemini.calls, gemini.input, gemini.output, gemini.cache_read, gemini.reasoning) == (1, 100, 90, 20, 30)
     assert (opencode.input, opencode.output, opencode.dollars) == (1150, 510, Decimal("0.05"))
+
+
+def test_gemini_subagent_is_of_the_project_of_its_session(database: Database, home: Path):
+    tokens = {"input": 100, "output": 50}
+    message = {"id": "m1", "type": "gemini", "timestamp": START.isoformat(), "tokens": tokens}
+    chats = home / ".gemini" / "tmp" / "shop" / "chats"
+    write_lines(chats / "session-1.json", {"sessionId": "g", "messages": [message]})
+    write_lines(chats / "parent" / "agent.json", {"sessionId": "a", "messages": [message]})
+    read_in(database, home)
+    assert {line.key: line.spent.calls for line in usage_report(database, by="project").lines} == {"shop": 2}
+
+
+@pytest.mark.parametrize("span", [["--since", "0d"], ["--since", "-3d"], ["--since", "today", "--until", "yesterday"]])
+def test_days_in_the_future_or_in_the_wrong_order_are_refused(home: Path, tmp_path: Path, span: list[str]):
+    flags = [f"{span[0]}={span[1]}", *span[2:]]
+    assert main(["usage", *flags, "--store", f"sqlite:///{tmp_path}/kept.db"]) == 2
 
 
 def test_cache_that_was_lost_costs_the_difference_to_reading_it(database: Database, home: Path):
@@ -378,6 +577,16 @@ def test_call_is_of_the_time_and_session_at_which_it_was_first_made(
     assert sessions == {"parent": 2, "fork": 1}
     assert read_in(database, home) == 0
     assert usage_report(database, by="day", recount=True) == usage_report(database, by="day")
+
+
+def test_call_that_a_fork_of_claude_code_copied_is_of_the_session_that_made_it(database: Database, home: Path):
+    about = {"session": "b", "forkedFrom": {"sessionId": "s1", "messageUuid": "u"}}
+    write_lines(claude(home, "a-fork"), answer(1, **about), answer(2, **about), answer(3, session="b"))
+    read_in(database, home)
+    write_lines(claude(home, "s1"), answer(1), answer(2))
+    read_in(database, home)
+    sessions = {line.key: line.spent.calls for line in usage_report(database, by="session").lines}
+    assert sessions == {"s1": 2, "b": 1}
 
 
 def codex_session(name: str, start: datetime, totals: tuple[int, ...], **about: object) -> list[object]:

@@ -243,6 +243,19 @@ def test_pruned_entries_stay_in_daily_totals(database: Database):
     assert hours < 80
 
 
+@pytest.mark.parametrize("zone", ZONES, ids=str)
+def test_uses_of_tools_on_pruned_days_are_each_of_one_day(database: Database, zone: tzinfo):
+    write(database, *mixed())
+    prune(database, keep_days=2, now=START + timedelta(hours=120), zone=zone)
+    first = (START - timedelta(days=1)).date()
+    days = [first + timedelta(days=number) for number in range(8)]
+    reports = [
+        usage_report(database, by="tool", since=day, until=day + timedelta(days=1), zone=zone).total for day in days
+    ]
+    assert sum(one.uses for one in reports) == 120
+    assert sum(one.spent.calls for one in reports) == 120
+
+
 def test_calls_from_before_the_pruning_are_not_counted_again(database: Database):
     old = call(1, key="old")
     write(database, old)

@@ -96,6 +96,15 @@ def test_metrics_are_sums_of_what_was_recorded_and_names_cannot_break_their_line
     assert found[f'gen_ai_client_operation_duration_seconds_bucket{about},le="0.08"}}'] == "1"
 
 
+def test_names_that_cannot_be_encoded_are_one_label_and_break_no_answer():
+    metrics = Metrics()
+    for name in ("\ud800", "\udfff", "\ud800", "?"):
+        metrics.record(replace(RESULT, tool=name, server=name))
+    lines = [line for line in metrics.text().splitlines() if line.startswith("ullage_tool_result_tokens_total{")]
+    assert len(lines) == 1
+    assert metrics.text().encode().isascii()
+
+
 def test_metrics_say_how_many_entries_the_ledger_lost(tmp_path: Path):
     recording = Recording(Database.open(tmp_path / "ledger.db"))
     metrics = Metrics(recording)

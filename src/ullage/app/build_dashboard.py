@@ -193,7 +193,9 @@ class _Facts:
             if report is None or not (report.withheld or report.new):
                 continue
             changes = list[Json]()
-            for change, said in zip(report.withheld, _withheld(report.to_json()), strict=True):
+            withheld = report.to_json()["withheld"]
+            shown = [one for one in withheld if isinstance(one, dict)] if isinstance(withheld, list) else []
+            for change, said in zip(report.withheld, shown, strict=True):
                 flags = find_flags(server.name, [tool_of(change.offered)]) if change.kind == "tool" else ()
                 changes.append(
                     {
@@ -256,11 +258,6 @@ class _Facts:
             calls = [(one.calls, one.open_calls, one.failures) for one in self.gateway.health()]
             said += f"{calls}{[str(one.path) for one in self.gateway.loaded.pending]}"
         return said
-
-
-def _withheld(report: Mapping[str, Json]) -> list[dict[str, Json]]:
-    found = report["withheld"]
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def _server_tokens(view: View) -> dict[str, int]:

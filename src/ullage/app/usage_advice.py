@@ -9,7 +9,7 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -17,7 +17,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
-from ullage.clients.call_logs import LogFile, LoggedCall, State, find_logs, find_roots, read_calls
+from ullage.clients.call_logs import Lineage, LogFile, LoggedCall, State, find_lineage, find_logs, read_calls
 from ullage.config import Flags, load
 from ullage.ledger import Group, Line, Report, Spent, program_name, read_entries, usage_report, used_tools
 from ullage.ledger.rows import CallRow, Party, Subject, add_calls, call_key, picodollars_of
@@ -57,6 +57,16 @@ _PUT_FILE = upsert(
     update={name: f"excluded.{name}" for name in ("size", "changed", "state")},
 )
 _SOURCE_LOG = 1
+_REGIONAL = Decimal("1.1")
+"""Factor of all prices of Anthropic where the answer has to be computed in the US."""
+_FAST = {
+    "claude-opus-4-6": 6,
+    "claude-opus-4-7": 6,
+    "claude-opus-4-8": 2,
+    "claude-opus-5": 2,
+    "claude-opus-5-5": 2,
+}
+"""Factors of all prices of Anthropic's models in fast mode. The price of other models in fast mode is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,19 @@ class CallPrices:
     def picodollars(self, call: LoggedCall) -> int | None:
         if call.dollars is not None:
             return picodollars_of(call.dollars)
+        listed = self._list_price(call)
+        if listed is None or not (call.is_fast or call.is_regional):
+            return listed
+        factor = _REGIONAL if call.is_regional else Decimal(1)
+        if call.is_fast:
+            match = self.models.get(call.model or "")
+            faster = None if match is None else _FAST.get(match.card.id)
+            if faster is None:
+                return None
+            factor *= faster
+        return int(listed * factor)
+
+    def _list_price(self, call: LoggedCall) -> int | None:
         rates = self.rates(call)
         if rates is None or call.model is None:
             return None
@@ -154,18 +177,20 @@ def import_logs(
             lambda connection: connection.execute("SELECT path, size, changed, state FROM ullage_log_files")
         )
     }
-    changed = [
-        one for one in find_logs(environment) if known.get(f"{node}:{one.path}", ())[:2] != (one.size, one.changed)
-    ]
+    logs = list(find_logs(environment))
+    changed = [one for one in logs if known.get(f"{node}:{one.path}", ())[:2] != (one.size, one.changed)]
     if seconds is not None:
         changed.sort(key=lambda one: -one.changed)
     ends = None if seconds is None else time.monotonic() + seconds
     fresh = [one for one in changed if one.program == "codex" and f"{node}:{one.path}" not in known]
-    roots = dict[str, str]()
+    lineage = Lineage({}, {})
     if any(one.program == "codex" for one in changed):
-        states: Iterator[State] = (json.loads(state) for _, _, state in known.values())
-        roots = find_roots(fresh, {state["id"]: state["root"] for state in states if "root" in state})
-    importing = _Importing(database, CallPrices(models), principal, node, roots)
+        states: dict[str, State] = {path: json.loads(state) for path, (_, _, state) in known.items()}
+        roots = {state["id"]: state["root"] for state in states.values() if "root" in state}
+        read_before = ((one.path, states.get(f"{node}:{one.path}", {})) for one in logs)
+        paths = {state["id"]: path for path, state in read_before if "root" in state}
+        lineage = find_lineage(fresh, roots, paths)
+    importing = _Importing(database, CallPrices(models), principal, node, lineage)
     read = 0
     for file in changed:
         if ends is not None and time.monotonic() > ends:
@@ -183,7 +208,7 @@ class _Importing:
     prices: CallPrices
     principal: str
     node: str
-    roots: dict[str, str]
+    lineage: Lineage
     calls: int = 0
     _rows: list[CallRow] = field(default_factory=list[CallRow])
     _files: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
@@ -191,7 +216,7 @@ class _Importing:
     def read(self, file: LogFile, state: State) -> None:
         last: list[float] | None = None
         before: str | None = None
-        for call in read_calls(file, state, self.roots):
+        for call in read_calls(file, state, self.lineage):
             if last is None:  # the state of a file that was rewritten is cleared before its first call
                 last, before = state.get("last") or [], state.get("before")
             counted = call.input, call.output, call.cache_read, call.cache_write
@@ -215,7 +240,8 @@ class _Importing:
                     _note_miss(row, call, last, self.prices)
                 if not call.is_aside:
                     last = [call.input, call.cache_read + call.cache_write]
-            before = call.key
+            if not call.is_aside:
+                before = call.key
             self._rows.append(row)
             if len(self._rows) >= _BATCH:
                 rows, self._rows = self._rows, []

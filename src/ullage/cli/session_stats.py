@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from ullage import app
-from ullage.clients import Call, Conversation, Turn, read_conversations, read_text
+from ullage.clients import Call, Conversation, read_conversations, read_text
 from ullage.context import (
     DEFAULTS,
     Anchored,
@@ -174,7 +174,10 @@ def weigh(found: FoundConversation, options: Options, model: str | None = None) 
     scale = Scale(app.meter(), name, conversation.format)
     standing = [conversation.turns[place] for place in conversation.turns_in_window()]
     weights = drain(scale.entries([turn.native for turn in standing]))
-    entries = tuple(map(_entry_with_turn, weights, standing, map(str, range(len(standing)))))
+    entries = tuple(
+        replace(entry, pinned=turn.pinned, record=str(place))
+        for place, (entry, turn) in enumerate(zip(weights, standing, strict=False))
+    )
     turns = drain(scale.entries([turn.native for turn in conversation.turns]))
     fixed = drain(scale.fixed(conversation.system, conversation.tools or (), entries))
     # Counting errors are smallest where the reported input is smallest.
@@ -197,7 +200,9 @@ def weigh(found: FoundConversation, options: Options, model: str | None = None) 
     for call in [*told[:1], *told[1:][-1:]]:
         sent = len(conversation.turns_in_window(call.place))
         later = next((one.place for one in conversation.calls if one.place > call.place), len(conversation.turns))
-        answer = entries[sent : sent + _count_answer_entries(entries[sent:], later - call.place)]
+        rest, most = entries[sent:], later - call.place
+        ended = (place for place, entry in enumerate(rest[:most]) if entry.message.role != "assistant")
+        answer = rest[: next(ended, min(most, len(rest)))]
         usage = call.usage or Usage()
         anchored = observe(scale, usage, fixed=fixed, sent=entries[:sent], answer=answer, before=anchored)
     return WeighedConversation(
@@ -213,17 +218,6 @@ def weigh(found: FoundConversation, options: Options, model: str | None = None) 
         usage=usage_of(scale, fixed, entries, options, anchored=anchored),
         anchored=anchored,
         levels=tuple(_levels(conversation, fixed, turns)),
-    )
-
-
-def _entry_with_turn(entry: Entry, turn: Turn, place: str) -> Entry:
-    return replace(entry, pinned=turn.pinned, record=place)
-
-
-def _count_answer_entries(entries: Sequence[Entry], most: int) -> int:
-    """Return the number of entries that belong to the answer."""
-    return next(
-        (n for n, entry in enumerate(entries[:most]) if entry.message.role != "assistant"), min(most, len(entries))
     )
 
 

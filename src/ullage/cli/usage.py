@@ -54,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
         since = today - timedelta(days=29)
     last = parse_day(arguments.until, today) if arguments.until else None
     until = None if last is None else last + timedelta(days=1)
+    if since is not None and last is not None and last < since:
+        raise InvalidArguments(f"the last day, {last}, is before the first, {since}")
     with open_usage(arguments.store, os.environ, Path.cwd()) as usage:
         if not usage.imported.is_complete:
             say("ullage: some logs were not read")
@@ -131,13 +133,14 @@ def parse_day(word: str, today: date) -> date:
     if word in _PERIODS:
         return today - timedelta(days=_PERIODS[word])
     try:
-        if word.endswith("d"):
-            return today - timedelta(days=int(word[:-1]) - 1)
-        return date.fromisoformat(word)
+        day = today - timedelta(days=int(word[:-1]) - 1) if word.endswith("d") else date.fromisoformat(word)
     except (ValueError, OverflowError) as error:
         raise InvalidArguments(
             f"`{word}` is not a day", suggestion="write 2026-11-18, 7d, today, yesterday, week or month"
         ) from error
+    if word.endswith("d") and day > today:
+        raise InvalidArguments(f"`{word}` is in the future", suggestion="write 1d for today")
+    return day
 
 
 def short(tokens: float) -> str:

@@ -5,9 +5,11 @@ A call that is logged in several places gets the same key in each:
 
 - Claude Code writes one answer in several lines with one message id, and copies lines into the file of a fork. The id
   is the key; an id of fewer than 16 characters cannot be the provider's and counts only together with its request id.
-- Codex writes no id. Its running totals are the key, together with the session that a fork descends from, because a
-  fork begins with a copy of its parent's lines under new times.
-- Gemini CLI, opencode and pi: their own message ids, else client, model, usage and time.
+- Codex wrote no id at first. Its running totals are the key, together with the session. A fork, and some subagents,
+  begin with a copy of their parent's totals, usually under new times: the copy is found by comparing both files. If the
+  parent's file is missing, the session that the fork descends from is part of the key.
+- Gemini CLI and pi: their own message ids, else client, model, usage and time.
+- opencode: its message ids. A fork copies messages under new ids; its copies get the key of the original.
 - Cline: its message ids; in the tasks of its extensions for editors, the task's id and the time of the row.
 
 Answers created by a program itself (`<synthetic>`), lines that are not JSON and lines without usage are skipped.
@@ -16,6 +18,7 @@ Answers created by a program itself (`<synthetic>`), lines that are not JSON and
 import hashlib
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -32,7 +35,7 @@ from ullage.tool import Json, JsonObject
 from .cline import usage_of_metrics
 from .conversation import Program, moment
 
-__all__ = ["LogFile", "LoggedCall", "State", "find_logs", "find_roots", "read_calls"]
+__all__ = ["Lineage", "LogFile", "LoggedCall", "State", "find_lineage", "find_logs", "read_calls"]
 
 State = dict[str, Any]
 """The state of a file kept between readings, as JSON."""
@@ -75,6 +78,10 @@ class LoggedCall:
     """The cost that the program reports."""
     is_aside: bool = False
     """Whether another agent of the program made the call, with a different prompt."""
+    is_fast: bool = False
+    """Whether the provider was asked for a faster answer at a higher price."""
+    is_regional: bool = False
+    """Whether the provider had to compute the answer in one region, at a higher price."""
 
 
 def find_logs(environment: Mapping[str, str]) -> Iterator[LogFile]:
@@ -137,13 +144,13 @@ def _files(program: Program, folder: str, endings: tuple[str, ...]) -> Iterator[
             continue
 
 
-def read_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator[LoggedCall]:
+def read_calls(file: LogFile, state: State, lineage: "Lineage") -> Iterator[LoggedCall]:
     """Read the calls added since `state`, and update `state`.
 
     Args:
         file: The file.
         state: The state left by an earlier reading, or an empty dict.
-        roots: Codex sessions mapped to the sessions that they descend from; new ones are added.
+        lineage: How the sessions of Codex descend from each other; new ones are added.
     """
     if file.program == "opencode":
         yield from _opencode_calls(file, state)
@@ -154,7 +161,7 @@ def read_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator[L
     else:
         if not _is_continued(file, state):
             state.clear()
-        yield from _LINES[file.program](file, state, roots)
+        yield from _LINES[file.program](file, state, lineage)
 
 
 _TAIL = 64
@@ -188,8 +195,11 @@ def _new_lines(file: LogFile, state: State, *marks: bytes) -> Iterator[JsonObjec
         with Path(file.path).open("rb") as stream:
             stream.seek(offset)
             for line in stream:
-                if not line.endswith(b"\n") and not _is_whole(line):
-                    break
+                if not line.endswith(b"\n"):
+                    try:
+                        json.loads(line)
+                    except (ValueError, RecursionError):
+                        break
                 offset += len(line)
                 if any(mark in line for mark in marks):
                     try:
@@ -201,14 +211,6 @@ def _new_lines(file: LogFile, state: State, *marks: bytes) -> Iterator[JsonObjec
             state |= {"offset": offset, "tail": _tail_before(stream, offset)}
     except OSError:
         return
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 _MOST_TOKENS = 10**9
@@ -233,55 +235,97 @@ def _dollars(value: Json) -> Decimal | None:
     return Decimal(str(value))
 
 
-def _claude_calls(file: LogFile, state: State, _: dict[str, str]) -> Iterator[LoggedCall]:
-    for record in _new_lines(file, state, b'"usage"'):
+def _claude_calls(file: LogFile, state: State, _: "Lineage") -> Iterator[LoggedCall]:
+    for line in _new_lines(file, state, b'"usage"'):
+        record = line
+        if line.get("type") == "progress":  # a line of a subagent
+            record = {**line, **table_at(table_at(line, "data"), "message"), "isSidechain": True}
         message = table_at(record, "message")
         usage, model = table_at(message, "usage"), message.get("model")
         at = _time(record.get("timestamp"))
         if not usage or model == _MADE_UP or at is None or record.get("isApiErrorMessage") is True:
             continue
-        read, write = _count(usage.get("cache_read_input_tokens")), _count(usage.get("cache_creation_input_tokens"))
         identity, request = message.get("id"), record.get("requestId")
         key = None
         if isinstance(identity, str):
             key = identity if len(identity) >= _SHORT else f"{identity} {request}" if request else None
-        session = record.get("sessionId")
-        yield LoggedCall(
-            time=at,
-            session=session if isinstance(session, str) else Path(file.path).stem,
-            model=model if isinstance(model, str) else None,
-            input=_count(usage.get("input_tokens")) + read + write,
-            output=_count(usage.get("output_tokens")),
-            cache_read=read,
-            cache_write=write,
-            cache_write_hour=_count(table_at(usage, "cache_creation").get("ephemeral_1h_input_tokens")),
-            key=key,
-            project=text_at(record, "cwd") or Path(file.path).parent.name,
-            dollars=_dollars(record.get("costUSD")),
-            is_aside=record.get("isSidechain") is True,
-        )
+        session = table_at(record, "forkedFrom").get("sessionId") or record.get("sessionId")
+        # The advisor, which is another model, and compactions by the provider are not part of the sums above them.
+        parts = [usage]
+        if usage.get("iterations"):
+            parts += [one for one in tables_at(usage, "iterations") if one.get("type") in _ITERATIONS]
+        for number, counted in enumerate(parts):
+            read, lifetimes = _count(counted.get("cache_read_input_tokens")), table_at(counted, "cache_creation")
+            hour = _count(lifetimes.get("ephemeral_1h_input_tokens"))
+            written = _count(counted.get("cache_creation_input_tokens")) or (
+                hour + _count(lifetimes.get("ephemeral_5m_input_tokens"))
+            )
+            called = counted.get("model") if number else model
+            yield LoggedCall(
+                time=at,
+                session=session if isinstance(session, str) else Path(file.path).stem,
+                model=called if isinstance(called, str) else model if isinstance(model, str) else None,
+                input=_count(counted.get("input_tokens")) + read + written,
+                output=_count(counted.get("output_tokens")),
+                cache_read=read,
+                cache_write=written,
+                cache_write_hour=min(hour, written),
+                key=f"{key} {number}" if number and key is not None else key,
+                project=text_at(record, "cwd") or Path(file.path).parent.name,
+                dollars=None if number else _dollars(record.get("costUSD")),
+                is_aside=number > 0 or record.get("isSidechain") is True,
+                is_fast=usage.get("speed") == "fast" and not number,
+                is_regional=usage.get("inference_geo") == "us",
+            )
 
 
+_ITERATIONS = frozenset({"advisor_message", "compaction"})
 _TOTALS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
 
 
-def _codex_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator[LoggedCall]:
+_WRITTEN_AT_ONCE = 2.0
+"""Seconds after the beginning of a subagent within which copied lines are written, and no call can have ended."""
+_CodexTotals = list[tuple[list[int], float]]
+"""Running totals and their times, without repetitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """How the sessions of Codex descend from each other."""
+
+    roots: dict[str, str]
+    """The session that each session descends from, however far back."""
+    files: Mapping[str, str]
+    """The files of the sessions that still exist."""
+
+
+def _codex_calls(file: LogFile, state: State, lineage: Lineage) -> Iterator[LoggedCall]:
     marks = (b'"token_count"', b'"turn_context"', b'"session_meta"', b'"token_usage_record"')
     for record in _new_lines(file, state, *marks):
         payload = table_at(record, "payload")
         match record.get("type"):
-            case "session_meta" if "id" not in state:  # a fork repeats its parent's
+            case "session_meta" if "id" not in state:
                 identity = text_at(payload, "id") or Path(file.path).stem
-                parent = text_at(payload, "forked_from_id")
-                root = roots.get(identity) or (identity if parent is None else roots.get(parent, parent))
-                roots[identity] = root
+                parent = _codex_parent(payload, lineage.roots)
+                above = None if parent is None else lineage.files.get(parent)
+                if above is not None and above != file.path:
+                    state["copied"] = _count_copied(file.path, above, record)
+                root = identity if above is not None or parent is None else lineage.roots.get(parent, parent)
+                root = lineage.roots.get(identity, root)
+                lineage.roots[identity] = root
                 state |= {"id": identity, "root": root, "cwd": text_at(payload, "cwd")}
+            case "session_meta" if "totals" not in state and "copied" not in state:
+                # Older versions name no parent, but copy its first line too.
+                parent = text_at(payload, "id")
+                if parent is not None and parent != state["id"]:
+                    state["root"] = lineage.roots[state["id"]] = lineage.roots.get(parent, parent)
             case "turn_context":
                 state["model"] = text_at(payload, "model") or state.get("model")
             case "token_usage_record":
-                state["recorded"] = True
                 at, said = _time(record.get("timestamp")), table_at(payload, "usage")
-                if at is not None and said:
+                is_counted = not state.get("recorded") and state.get("counted") == _codex_figures(said)
+                state["recorded"] = True
+                if at is not None and said and not is_counted:
                     yield _codex_call(file, state, at, said, text_at(payload, "response_id"))
             case "event_msg" if payload.get("type") == "token_count" and not state.get("recorded"):
                 yield from _read_codex_usage(file, state, record, table_at(payload, "info"))
@@ -289,17 +333,26 @@ def _codex_calls(file: LogFile, state: State, roots: dict[str, str]) -> Iterator
                 pass
 
 
-def find_roots(files: Iterable[LogFile], known: Mapping[str, str]) -> dict[str, str]:
-    """Return the Codex sessions of these files, mapped to the sessions that they descend from.
+def _codex_parent(payload: JsonObject, known: Mapping[str, str]) -> str | None:
+    """Return the session that a fork or a subagent began from. A subagent of an unknown session may have copied
+    nothing from it."""
+    spawned = table_at(table_at(table_at(payload, "source"), "subagent"), "thread_spawn")
+    parent = text_at(spawned, "parent_thread_id")
+    return text_at(payload, "forked_from_id") or (parent if parent in known else None)
 
-    A fork may be read before the session that it began from, which may be a fork itself; so all are known before the
-    first call is read. A session from which calls of others were counted already stays their root.
+
+def find_lineage(files: Iterable[LogFile], known: Mapping[str, str], paths: Mapping[str, str]) -> Lineage:
+    """Return how the Codex sessions of these files, and of files that were read before, descend from each other.
+
+    A fork may be read before the session that it began from, so all are known before the first call is read. A session
+    whose calls were already counted from the copies in others keeps its own root.
 
     Args:
         files: Files that were not read before; those of other programs are ignored.
-        known: The same for the files that were.
+        known: The roots of the sessions that were read before.
+        paths: Their files, as far as they still exist.
     """
-    parents = dict[str, str | None]()
+    parents, found = dict[str, str | None](), dict(paths)
     for file in files:
         if file.program == "codex":
             with suppress(OSError, ValueError, RecursionError), Path(file.path).open("rb") as stream:
@@ -307,52 +360,102 @@ def find_roots(files: Iterable[LogFile], known: Mapping[str, str]) -> dict[str, 
                 payload: JsonObject = table_at(about, "payload") if isinstance(about, dict) else {}
                 identity = text_at(payload, "id")
                 if identity is not None:
-                    parents[identity] = text_at(payload, "forked_from_id")
+                    parents[identity], found[identity] = _codex_parent(payload, known), file.path
     roots, taken = dict(known), frozenset(known.values())
-    for session in parents:
-        root, seen = session, {session}
-        while root not in taken and root not in known and (above := parents.get(root)) and above not in seen:
-            root = above
-            seen.add(root)
-        roots.setdefault(session, known.get(root, root))
-    return roots
+    for session, above in parents.items():
+        # The copies of a fork whose parent is here are found by comparing both, and the rest are its own calls.
+        if above is None or above in found or session in taken:
+            roots.setdefault(session, session)
+        else:
+            roots.setdefault(session, known.get(above, above))
+    return Lineage(roots, found)
+
+
+def _read_codex_totals(path: str) -> _CodexTotals:
+    found: _CodexTotals = []
+    try:
+        with Path(path).open("rb") as stream:
+            for line in stream:
+                if b'"token_count"' not in line:
+                    continue
+                with suppress(ValueError, RecursionError):
+                    record: Json = json.loads(line)
+                    if not isinstance(record, dict):
+                        continue
+                    said = table_at(table_at(table_at(record, "payload"), "info"), "total_token_usage")
+                    totals, at = _codex_figures(said), _time(record.get("timestamp"))
+                    if said and at is not None and (not found or found[-1][0] != totals) and any(totals):
+                        found.append((totals, at))
+    except OSError:
+        pass
+    return found
+
+
+def _count_copied(path: str, above: str, meta: JsonObject) -> int:
+    """Return how many calls at the beginning of a session are copies of its parent's."""
+    own, others = _read_codex_totals(path), _read_codex_totals(above)
+    start = next((place for place, one in enumerate(others) if own and one[0] == own[0][0]), None)
+    if start is None:
+        return 0
+    pairs = list(zip(own, others[start:], strict=False))
+    copied = next((place for place, (mine, other) in enumerate(pairs) if mine[0] != other[0]), len(pairs))
+    is_subagent = bool(table_at(table_at(meta, "payload"), "source"))
+    begun = _time(meta.get("timestamp")) or 0.0
+    # A subagent that begins anew may happen to have the totals of its parent's first call.
+    if copied == 1 and is_subagent and own[0][1] > begun + _WRITTEN_AT_ONCE and own[0][1] != others[start][1]:
+        return 0
+    return copied
+
+
+def _codex_figures(said: JsonObject) -> list[int]:
+    return [tokens_at(said, name) or 0 for name in _TOTALS]
 
 
 def _read_codex_usage(file: LogFile, state: State, record: JsonObject, info: JsonObject) -> Iterator[LoggedCall]:
     """Yield one call, unless the totals are equal to those of the previous line, which older versions repeat."""
     said, at = table_at(info, "total_token_usage"), _time(record.get("timestamp"))
-    totals = [tokens_at(said, name) or 0 for name in _TOTALS]
+    totals = _codex_figures(said)
     before: list[int] = state.get("totals") or [0] * len(_TOTALS)
     if not said or at is None or totals == before:
         return
     last: JsonObject = table_at(info, "last_token_usage")
     is_growing = all(now >= then for now, then in zip(totals, before, strict=True))
+    written = (tokens_at(said, _CODEX_WRITTEN) or 0) - state.get("written", 0)
     if not last or (is_growing and "totals" in state):
         # Totals include calls without a line of their own. The first totals of a file may continue those of another.
         base = before if is_growing else [0] * len(_TOTALS)
         last = {name: now - then for name, now, then in zip(_TOTALS, totals, base, strict=True)}
-    state["totals"] = totals
+        last[_CODEX_WRITTEN] = max(0, written)
+    state |= {"totals": totals, "written": tokens_at(said, _CODEX_WRITTEN) or 0, "counted": _codex_figures(last)}
     state["model"] = text_at(info, "model") or state.get("model")
+    if state.get("copied"):
+        state["copied"] -= 1
+        return
     root = state.get("root") or Path(file.path).stem
     yield _codex_call(file, state, at, last, f"codex {root} {totals}")
 
 
+_CODEX_WRITTEN = "cache_write_input_tokens"
+
+
 def _codex_call(file: LogFile, state: State, at: float, said: JsonObject, key: str | None) -> LoggedCall:
     whole, output = _count(tokens_at(said, "input_tokens")), _count(tokens_at(said, "output_tokens"))
+    read = min(whole, _count(tokens_at(said, "cached_input_tokens")))
     return LoggedCall(
         time=at,
         session=state.get("id") or Path(file.path).stem,
         model=state.get("model"),
         input=whole,
         output=output,
-        cache_read=min(whole, _count(tokens_at(said, "cached_input_tokens"))),
+        cache_read=read,
+        cache_write=min(whole - read, _count(tokens_at(said, _CODEX_WRITTEN))),
         reasoning=min(output, _count(tokens_at(said, "reasoning_output_tokens"))),
         key=key,
         project=state.get("cwd"),
     )
 
 
-def _pi_calls(file: LogFile, state: State, _: dict[str, str]) -> Iterator[LoggedCall]:
+def _pi_calls(file: LogFile, state: State, _: "Lineage") -> Iterator[LoggedCall]:
     for record in _new_lines(file, state, b'"usage"', b'"session"'):
         if record.get("type") == "session":
             state |= {"id": text_at(record, "id"), "cwd": text_at(record, "cwd")}
@@ -383,6 +486,8 @@ def _gemini_calls(file: LogFile) -> Iterator[LoggedCall]:
     records = list(_values(text))
     session = next((text_at(one, "sessionId") for one in records if text_at(one, "sessionId")), Path(file.path).stem)
     fallback = next((text_at(one, "model") for one in records if text_at(one, "model")), None)
+    folders = Path(file.path).parent.parts
+    project = folders[max((place for place, name in enumerate(folders) if name == "chats"), default=0) - 1]
     said: dict[str, JsonObject] = {}
     for record in records:
         for message in (record, *tables_at(record, "messages"), *tables_at(table_at(record, "$set"), "messages")):
@@ -402,7 +507,7 @@ def _gemini_calls(file: LogFile) -> Iterator[LoggedCall]:
             cache_read=min(whole, _count(tokens.get("cached"))),
             reasoning=_count(tokens.get("thoughts")),
             key=f"gemini-cli {session} {identity}",
-            project=Path(file.path).parents[1].name,
+            project=project,
         )
 
 
@@ -424,23 +529,61 @@ def _opencode_calls(file: LogFile, state: State) -> Iterator[LoggedCall]:
     if not file.path.endswith(".db"):
         with suppress(OSError):
             for record in _values(Path(file.path).read_text("utf-8", "replace")):
-                yield from _opencode_call(record, text_at(record, "id"), text_at(record, "sessionID"))
+                identity = text_at(record, "id")
+                if (made := _copied_at(record, identity)) is not None:
+                    files = _opencode_files(Path(file.path).parents[1])
+                    identity = next((files[one] for one in (made, made - 1) if one in files), f"copied {made}")
+                yield from _opencode_call(record, identity, text_at(record, "sessionID"))
         return
     since, latest, row = state.get("since", 0), state.get("since", 0), state.get("row", 0)
     # An imported session is new with old times.
     query = (
         "SELECT id, session_id, data, time_created, rowid FROM message WHERE time_created >= ? OR rowid > ? "
-        "ORDER BY time_created"
+        "ORDER BY time_created, id"
     )
+    originals: dict[int, str] | None = None
     try:
         with closing(sqlite3.connect(f"{Path(file.path).as_uri()}?mode=ro", uri=True)) as database:
             for identity, session, data, created, number in database.execute(query, (since - _SETTLED, row)):
                 latest, row = max(latest, created), max(row, number)
                 for record in _values(data):
-                    yield from _opencode_call(record, identity, session)
+                    original = identity
+                    if (made := _copied_at(record, identity)) is not None:
+                        if originals is None:
+                            originals = _index_ids(one for (one,) in database.execute("SELECT id FROM message"))
+                        there = (originals[one] for one in (made, made - 1) if one in originals)
+                        original = next(there, f"copied {made}")
+                    yield from _opencode_call(record, original, session)
     except sqlite3.Error:
         return
     state |= {"since": latest, "row": row}
+
+
+_OPENCODE_ID = re.compile(r"msg_([0-9a-f]{9})[0-9a-f]{3}\w+")
+"""An id with 36 bits of the time at which it was made, in milliseconds."""
+_COPIED_AFTER = 60_000
+"""Milliseconds by which the id of a copy is younger than its message; others are made at the same time."""
+
+
+def _copied_at(record: JsonObject, identity: str | None) -> int | None:
+    """Return the time in the id of the original, if a fork copied this message under a new id."""
+    at = _time(table_at(record, "time").get("created"))
+    found = None if identity is None else _OPENCODE_ID.fullmatch(identity)
+    if at is None or found is None:
+        return None
+    made = round(at * 1000) % 2**36
+    return made if _COPIED_AFTER < (int(found[1], 16) - made) % 2**36 < 2**35 else None
+
+
+def _index_ids(identities: Iterable[str]) -> dict[int, str]:
+    """Return the ids of messages by the time in them."""
+    found = ((_OPENCODE_ID.fullmatch(one), one) for one in identities)
+    return {int(match[1], 16): one for match, one in found if match is not None}
+
+
+@lru_cache(maxsize=2)
+def _opencode_files(store: Path) -> Mapping[int, str]:
+    return _index_ids(one.stem for one in store.glob("*/msg_*.json"))
 
 
 _SETTLED = 24 * 3600 * 1000
@@ -607,7 +750,7 @@ def _read_json(path: str) -> Json:
         return None
 
 
-_LINES: Mapping[str, Callable[[LogFile, State, dict[str, str]], Iterator[LoggedCall]]] = {
+_LINES: Mapping[str, Callable[[LogFile, State, Lineage], Iterator[LoggedCall]]] = {
     "claude-code": _claude_calls,
     "codex": _codex_calls,
     "pi": _pi_calls,

@@ -88,7 +88,8 @@ def prune(database: Database, *, keep_days: float, now: datetime, zone: tzinfo |
         deleted += found
     if deleted:
         database.write(partial(_mark, name=ENTRIES_PRUNED, value=edge))
-    if database.read(partial(_has_older, edge=calls_edge)):
+    older = "SELECT 1 FROM ullage_model_calls WHERE time < :edge LIMIT 1"
+    if database.read(lambda connection: connection.scalar(older, {"edge": calls_edge})) is not None:
         database.write(partial(_mark, name=CALLS_PRUNED, value=calls_edge))
         while found := database.write(partial(_delete, table="ullage_model_calls", edge=calls_edge)):
             deleted += found
@@ -106,11 +107,6 @@ def _midnight(moment: datetime, zone: tzinfo | None) -> datetime:
 def _delete(connection: Connection, *, table: str, edge: float) -> int:
     ids = f"SELECT id FROM {table} WHERE time < :edge ORDER BY time LIMIT {_AT_ONCE}"
     return connection.execute(f"DELETE FROM {table} WHERE id IN ({ids})", {"edge": edge}).rowcount
-
-
-def _has_older(connection: Connection, *, edge: float) -> bool:
-    query = "SELECT 1 FROM ullage_model_calls WHERE time < :edge LIMIT 1"
-    return connection.scalar(query, {"edge": edge}) is not None
 
 
 def _mark(connection: Connection, *, name: str, value: float) -> None:
@@ -308,8 +304,8 @@ class Recording:
                     _log.warning("the ledger was not pruned: %s", error.message)
 
     def _say(self) -> None:
-        """Log lost entries, at the first loss and at the end. Called without the lock, so that a slow log blocks
-        nobody."""
+        """Log lost entries, at the first loss and at the end. Called without the lock, so that a slow log does not
+        block callers."""
         if self.lost > self._said and (self._is_closing or not self._said):
             self._said = self.lost
             _log.warning("the ledger lacks %d entries: %s", self.lost, self._reason)
@@ -456,18 +452,18 @@ def totals(database: Database, *, since: datetime | None = None, until: datetime
     rows = database.read(
         lambda connection: [*connection.execute(entries, values).all(), *connection.execute(calls, values).all()]
     )
-    return {KINDS[kind]: _total(*figures) for kind, *figures in rows if figures[0]}
-
-
-def _total(entries: int, tokens: int, saved: int | None, errors: int, milliseconds: float | None) -> Total:
-    """Return a total as numbers of Python; PostgreSQL sums integers to decimals."""
-    return Total(
-        entries=entries,
-        tokens=int(tokens),
-        saved_tokens=None if saved is None else int(saved),
-        errors=int(errors),
-        milliseconds=milliseconds,
-    )
+    return {
+        # PostgreSQL sums integers to decimals.
+        KINDS[kind]: Total(
+            entries=count,
+            tokens=int(tokens),
+            saved_tokens=None if saved is None else int(saved),
+            errors=int(errors),
+            milliseconds=milliseconds,
+        )
+        for kind, count, tokens, saved, errors, milliseconds in rows
+        if count
+    }
 
 
 _COMPARED = 50_000

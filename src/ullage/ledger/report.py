@@ -248,7 +248,10 @@ def usage_report(  # noqa: PLR0913
         lines, total = database.read(lambda connection: _session_lines(connection, asked, prices))
     else:
         found = database.read(lambda connection: list(_sums(connection, asked)))
-        lines, total = _lines(found, _Pricing(_inputs_of(found), prices), by)
+        inputs = (
+            (one.client, one.model, one.values[_PLACES["input"]]) for one in found if one.kind == _MODEL and one.model
+        )
+        lines, total = _lines(found, _Pricing(inputs, prices), by)
     ordered = sorted(lines.values(), key=lambda line: (line.last or datetime.min.replace(tzinfo=UTC), line.key))
     return Report(
         by=by,
@@ -340,13 +343,25 @@ def _sums(connection: Connection, asked: _Asked) -> Iterator[_Sum]:
 
 
 def _sums_of_tools(connection: Connection, asked: _Asked, since: float | None, until: float | None) -> Iterator[_Sum]:
-    """Yield the sums by day in UTC, and sums of the rows themselves for the partial days at both ends."""
+    """Yield the sums by day in UTC, and sums of the rows themselves for the partial days at both ends.
+
+    Where these rows have been deleted, the nearest beginning of a day in UTC takes the place of an end.
+    """
+    pruned = mark_of(connection, ENTRIES_PRUNED) or 0.0
+    since, until = (
+        round(one / DAY) * DAY if one is not None and one // DAY * DAY < pruned else one for one in (since, until)
+    )
     first = None if since is None else -int(-since // DAY)
     last = None if until is None else int(until // DAY)
     if first is not None and last is not None and first > last:  # within one day
         yield from _grouped(connection, asked, _rows_source(asked, 0, connection.kind), (since, until))
         return
-    yield from _grouped(connection, asked, _days_source(), (first, last))
+    sums = ", ".join(f"SUM({name}) AS {name}" for name in MEASURES)
+    days = (
+        f"SELECT NULL AS bucket, party, subject, MIN(day) * 24 AS first, MAX(day) * 24 AS last, {sums} "
+        "FROM (SELECT day AS at, t.* FROM ullage_tool_days t) t WHERE {where} GROUP BY 1, 2, 3"
+    )
+    yield from _grouped(connection, asked, days, (first, last))
     rows = _rows_source(asked, 0, connection.kind)
     if first is not None and first * DAY != since:
         yield from _grouped(connection, asked, rows, (since, first * DAY))
@@ -395,14 +410,6 @@ def _sums_source(asked: _Asked, offset: int) -> str:
     return (
         f"SELECT {bucket} AS bucket, {ids}, MIN(hour) AS first, MAX(hour) AS last, {sums} "
         f"FROM (SELECT hour AS at, t.* FROM {table} t) t WHERE {{where}} GROUP BY {groups}"
-    )
-
-
-def _days_source() -> str:
-    sums = ", ".join(f"SUM({name}) AS {name}" for name in MEASURES)
-    return (
-        f"SELECT NULL AS bucket, party, subject, MIN(day) * 24 AS first, MAX(day) * 24 AS last, {sums} "
-        "FROM (SELECT day AS at, t.* FROM ullage_tool_days t) t WHERE {where} GROUP BY 1, 2, 3"
     )
 
 
@@ -504,23 +511,15 @@ class _Pricing:
             return Decimal(0)
         key = (kind, model, client)
         if key not in self._rates:
-            self._rates[key] = self._rate(*key)
+            self._rates[key] = None
+            for one in (model, self._most_used.get(client), self._most_used.get(None)):
+                price = None if one is None else self._prices(one)
+                if price is not None and price.currency == "USD" and price.input is not None:
+                    is_carried = kind in ("definitions", "history") and price.cache_read is not None
+                    self._rates[key] = price.cache_read if is_carried else price.input
+                    break
         rate = self._rates[key]
         return None if rate is None else saved * rate
-
-    def _rate(self, kind: str, model: str | None, client: str | None) -> Decimal | None:
-        for one in (model, self._most_used.get(client), self._most_used.get(None)):
-            price = None if one is None else self._prices(one)
-            if price is not None and price.currency == "USD" and price.input is not None:
-                is_carried = kind in ("definitions", "history")
-                return price.cache_read if is_carried and price.cache_read is not None else price.input
-        return None
-
-
-def _inputs_of(sums: Iterable[_Sum]) -> Iterator[tuple[str | None, str, float]]:
-    for one in sums:
-        if one.kind == _MODEL and one.model:
-            yield one.client, one.model, one.values[_PLACES["input"]]
 
 
 _MODEL = KINDS.index("model")
@@ -543,7 +542,8 @@ class _Sheet:
     def line(self, key: str) -> Line:
         kinds = _added(self.sums, lambda one: KINDS[one.kind])
         client, project = min((one.client or "", one.project or "") for one in self.sums)
-        models = _added((one for one in self.sums if one.kind == _MODEL and one.model is not None), _model_of)
+        called = (one for one in self.sums if one.kind == _MODEL and one.model is not None)
+        models = _added(called, lambda one: one.model or "")
         return _line(
             key,
             lambda kind, measure: kinds.get(kind, _NONE)[_PLACES[measure]],
@@ -605,10 +605,6 @@ def _added(sums: Iterable[_Sum], key_of: Callable[[_Sum], str]) -> dict[str, Seq
         key: values[0] if len(values) == 1 else [sum(column) for column in zip(*values, strict=True)]
         for key, values in found.items()
     }
-
-
-def _model_of(one: _Sum) -> str:
-    return one.model or ""
 
 
 _NONE = (0,) * len(MEASURES)

@@ -197,18 +197,21 @@ _ADD_SESSION = upsert("ullage_sessions", ("id", "party", "session", "inferred"),
 _ADD_SUBJECT = upsert("ullage_subjects", ("id", "kind", "server", "tool", "model"), key="id")
 
 
-def _adding(table: str, key: tuple[str, ...]) -> str:
-    update = {one: f"{table}.{one} + excluded.{one}" for one in MEASURES}
-    return upsert(table, (*key, *MEASURES), key=", ".join(key), update=update)
-
-
 SUMS: Mapping[str, tuple[str, ...]] = {
     "ullage_hours": ("hour", "party", "subject"),
     "ullage_session_hours": ("session", "hour", "kind", "model"),
     "ullage_tool_days": ("day", "party", "subject"),
 }
 """Tables of sums, with their keys."""
-_ADD = {table: _adding(table, key) for table, key in SUMS.items()}
+_ADD = {
+    table: upsert(
+        table,
+        (*key, *MEASURES),
+        key=", ".join(key),
+        update={one: f"{table}.{one} + excluded.{one}" for one in MEASURES},
+    )
+    for table, key in SUMS.items()
+}
 
 
 @lru_cache(8192)
@@ -313,10 +316,9 @@ class CallRow:
 def call_key(key: str | None, *fallback: object) -> int:
     """Return the row id of a model call: hashed from the provider's response id, else from client, model, usage and
     time."""
-    return _id("call", key) if key is not None else _hash_once("\x1f".join(map(str, fallback)))
-
-
-def _hash_once(text: str) -> int:
+    if key is not None:
+        return _id("call", key)
+    text = "\x1f".join(map(str, fallback))  # of one row only, so not worth a place in a cache
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") >> 1
 
 
@@ -416,15 +418,14 @@ class _Sums:
             (_ADD_PARTY, parties),
             (_ADD_SESSION, sessions),
             (_ADD_SUBJECT, subjects),
-            *((_ADD[table], _sum_rows(key, self.tables[table])) for table, key in SUMS.items()),
         ):
             if rows:
                 connection.execute(statement, rows)
-
-
-def _sum_rows(names: tuple[str, ...], sums: Mapping[tuple[int, ...], list[float]]) -> list[dict[str, object]]:
-    columns = (*names, *MEASURES)
-    return [dict(zip(columns, (*key, *values), strict=True)) for key, values in sorted(sums.items())]
+        for table, names in SUMS.items():
+            columns, sums = (*names, *MEASURES), sorted(self.tables[table].items())
+            if sums:
+                found = [dict(zip(columns, (*key, *values), strict=True)) for key, values in sums]
+                connection.execute(_ADD[table], found)
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:

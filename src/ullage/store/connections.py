@@ -165,7 +165,7 @@ class Connection(Protocol):
         """Run a statement once, or once for each set of values."""
         ...
 
-    def scalar(self, sql: str, values: Values | None = None) -> Any:  # noqa: ANN401 - whatever the column holds
+    def scalar(self, sql: str, values: Values | None = None) -> Any:  # noqa: ANN401 - the type of the column
         """Return the first column of the first row; None if there is no row."""
         ...
 
@@ -284,8 +284,10 @@ def failing_as_store(address: Address) -> Generator[None]:
         cause = _cause_of(error)
         if cause is None:
             raise
+        # Drivers append the statement or a list of hints below the first line.
+        said = (str(cause).strip() or type(cause).__name__).splitlines()[0]
         raise StoreFailed(
-            f"the database `{address.shown}` failed: {_first_line(cause)}", suggestion=_remedy(address, cause)
+            f"the database `{address.shown}` failed: {said}", suggestion=_remedy(address, cause)
         ) from error
 
 
@@ -303,11 +305,6 @@ def _cause_of(error: Exception) -> BaseException | None:
     return error if isinstance(error, SQLAlchemyError) else None
 
 
-def _first_line(cause: BaseException) -> str:
-    """Return the first line of an error; drivers append the statement or a list of hints below it."""
-    return (str(cause).strip() or type(cause).__name__).splitlines()[0]
-
-
 def _remedy(address: Address, cause: BaseException) -> str:
     if address.path is None:
         return "Check that the PostgreSQL server answers and that its URL, user and password are right."
@@ -316,7 +313,7 @@ def _remedy(address: Address, cause: BaseException) -> str:
     if kind in _BROKEN:
         return f"Move it away (`mv '{address.path}' '{address.path}.broken'`) and restart: a new one is made."
     if kind in _HELD:
-        return f"Another process holds it for too long; `fuser '{address.path}'` names it."
+        return f"Another process locks it for too long; `fuser '{address.path}'` names it."
     if kind == sqlite3.SQLITE_FULL:
         return "Make room on the disk."
     if kind in _CLOSED:

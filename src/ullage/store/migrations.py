@@ -55,14 +55,10 @@ def migrate(connection: Connection, steps: Sequence[Migration]) -> int:
     for step in steps[version:]:
         step(connection)
     if version < len(steps):
-        _set_version(connection, len(steps))
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {_VERSION} (version INTEGER NOT NULL)")
+        connection.execute(f"DELETE FROM {_VERSION}")
+        connection.execute(f"INSERT INTO {_VERSION} (version) VALUES (:version)", {"version": len(steps)})
     return max(version, len(steps))
-
-
-def _set_version(connection: Connection, version: int) -> None:
-    connection.execute(f"CREATE TABLE IF NOT EXISTS {_VERSION} (version INTEGER NOT NULL)")
-    connection.execute(f"DELETE FROM {_VERSION}")
-    connection.execute(f"INSERT INTO {_VERSION} (version) VALUES (:version)", {"version": version})
 
 
 def _create(connection: Connection, *statements: str) -> None:
@@ -424,7 +420,7 @@ def session_models(connection: Connection) -> None:
 
 
 def _part_by_model(connection: Connection, session: int, called: int) -> None:
-    """Move the sums of a session's calls to their models. An hour of old sums stands for a whole day."""
+    """Move the sums of a session's calls to their models. One hour of old sums contains the sums of a whole day."""
     hours = connection.execute(
         "SELECT hour FROM ullage_session_hours WHERE session = :session AND kind = :kind ORDER BY hour",
         {"session": session, "kind": called},

@@ -204,12 +204,12 @@ class Dashboard:
 
     def application(self) -> Starlette:
         pages = {
-            "overview": self._overview,
-            "sessions": self._sessions,
+            "overview": partial(self._figures, UsageFigures.overview),
+            "sessions": partial(self._figures, UsageFigures.sessions),
             "session": self._session,
             "servers": self._servers,
-            "results": self._results,
-            "models": self._models,
+            "results": partial(self._figures, UsageFigures.results),
+            "models": partial(self._figures, UsageFigures.models),
             "tools": self._tools,
             "approvals": self._approvals,
             "health": self._health,
@@ -314,21 +314,14 @@ class Dashboard:
     def _period(self, request: Request) -> Period:
         return Period.parse(request.query_params, self.now())
 
-    async def _overview(self, request: Request, viewer: Viewer) -> Mapping[str, Json]:
-        return await run_in_threadpool(self._store().overview, viewer.principal, self._period(request))
-
-    async def _sessions(self, request: Request, viewer: Viewer) -> Mapping[str, Json]:
-        return await run_in_threadpool(self._store().sessions, viewer.principal, self._period(request))
+    async def _figures(
+        self, read: Callable[[UsageFigures, str, Period], dict[str, Json]], request: Request, viewer: Viewer
+    ) -> Mapping[str, Json]:
+        return await run_in_threadpool(read, self._store(), viewer.principal, self._period(request))
 
     async def _session(self, request: Request, viewer: Viewer) -> Mapping[str, Json]:
         name = request.query_params.get("name", "")
         return await run_in_threadpool(self._store().session, viewer.principal, name)
-
-    async def _results(self, request: Request, viewer: Viewer) -> Mapping[str, Json]:
-        return await run_in_threadpool(self._store().results, viewer.principal, self._period(request))
-
-    async def _models(self, request: Request, viewer: Viewer) -> Mapping[str, Json]:
-        return await run_in_threadpool(self._store().models, viewer.principal, self._period(request))
 
     async def _servers(self, request: Request, viewer: Viewer) -> Mapping[str, Json]:
         """Join what each server's definitions weigh with what was used of it."""

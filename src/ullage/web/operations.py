@@ -222,8 +222,10 @@ class Metrics:
 
 
 def _limit_labels(labels: Labels, series: Mapping[Labels, object]) -> Labels:
-    """Return the labels, without names of tools and prompts if there are too many label sets already."""
-    if len(series) < _SERIES:
+    """Return the labels as text that can be encoded, without names of tools and prompts if there are too many label
+    sets already."""
+    labels = tuple((name, value.encode("utf-8", "replace").decode("utf-8")) for name, value in labels)
+    if len(series) < _SERIES or labels in series:
         return labels
     named = ("gen_ai.tool.name", "gen_ai.prompt.name", "ullage.server.name", "gen_ai.request.model", "model")
     return tuple((name, "other" if name in named else value) for name, value in labels)
@@ -239,11 +241,8 @@ def _prometheus_name(name: str) -> str:
 def _format_labels(labels: Labels) -> str:
     if not labels:
         return ""
-    return "{" + ",".join(f'{name.replace(".", "_")}="{_escape_label(value)}"' for name, value in labels) + "}"
-
-
-def _escape_label(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    escapes = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
+    return "{" + ",".join(f'{name.replace(".", "_")}="{value.translate(escapes)}"' for name, value in labels) + "}"
 
 
 @dataclass(frozen=True, slots=True)

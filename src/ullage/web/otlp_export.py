@@ -99,15 +99,16 @@ def _resource(environment: Mapping[str, str], version: str) -> Json:
 
 
 def _attributes(values: Mapping[str, object]) -> list[Json]:
-    return [{"key": key, "value": _value(value)} for key, value in values.items()]
-
-
-def _value(value: object) -> Json:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    return {"doubleValue": value} if isinstance(value, float) else {"stringValue": str(value)}
+    written: list[Json] = []
+    for key, value in values.items():
+        if isinstance(value, bool):
+            found: Json = {"boolValue": value}
+        elif isinstance(value, int):
+            found = {"intValue": str(value)}
+        else:
+            found = {"doubleValue": value} if isinstance(value, float) else {"stringValue": str(value)}
+        written.append({"key": key, "value": found})
+    return written
 
 
 def _span(span: Span) -> Json:
@@ -151,7 +152,12 @@ def _metrics(metrics: Metrics, began: int, now: int) -> Iterator[Json]:
     for name, sums in metrics.sums().items():
         if sums:
             numbers = [
-                {"attributes": _attributes(dict(labels)), **_number(one), **times} for labels, one in sums.items()
+                {
+                    "attributes": _attributes(dict(labels)),
+                    **({"asDouble": float(one)} if isinstance(one, Decimal) else {"asInt": str(one)}),
+                    **times,
+                }
+                for labels, one in sums.items()
             ]
             is_monotonic = INSTRUMENTS[name].kind == "counter"
             about: Json = {"aggregationTemporality": _CUMULATIVE, "isMonotonic": is_monotonic, "dataPoints": numbers}
@@ -160,10 +166,6 @@ def _metrics(metrics: Metrics, began: int, now: int) -> Iterator[Json]:
 
 def _metric(name: str, data: Json) -> Json:
     return {"name": name, "description": INSTRUMENTS[name].means, "unit": INSTRUMENTS[name].unit, **data}
-
-
-def _number(value: Decimal | int) -> Json:
-    return {"asDouble": float(value)} if isinstance(value, Decimal) else {"asInt": str(value)}
 
 
 class Exporter:

@@ -98,17 +98,13 @@ class SessionLogs(Protocol):
         ...
 
 
-def _no_window(_model: str) -> int | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class UsageFigures:
     """The figures of one store. All methods block."""
 
     database: Database
     prices: Prices = lambda _: None
-    window_of: Callable[[str], int | None] = _no_window
+    window_of: Callable[[str], int | None] = lambda _: None
     """The context window of a model."""
     logs: SessionLogs | None = None
 
@@ -271,7 +267,7 @@ def _lines_json(lines: Iterable[Line]) -> list[Json]:
 
 
 def _session_json(line: Line) -> dict[str, Json]:
-    """Return a session's line without models, which reports by session do not tell apart."""
+    """Return a session's line without its models, which the list of sessions does not show."""
     return {name: value for name, value in line.to_json().items() if name != "models"}
 
 

@@ -76,7 +76,7 @@ export function duration(milliseconds) {
 export function percent(part, whole) {
   if (!whole || part === null || part === undefined) return "–";
   const share = (100 * part) / whole;
-  return `${share >= 99.5 && share < 100 ? share.toFixed(1) : Math.round(share)} %`.replace("-", "−");
+  return `${share >= 99.5 && share < 100 ? share.toFixed(1) : Math.round(share)}%`.replace("-", "−");
 }
 
 export function plural(number, word, many = `${word}s`) {
