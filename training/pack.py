@@ -26,7 +26,7 @@ from wordnet import meanings
 
 from ullage.search import LexicalIndex
 from ullage.search.static_embedder import Pieces, fold
-from ullage.search.text_terms import ASPECTS
+from ullage.search.stemming_and_synonyms import ASPECTS
 
 SUPERVISED = ("metatool", "metatool_multi", "seal_dev")
 KEPT_BACK = ("toolalpaca", "apibench")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tools import Described, Row
 
-from ullage.search.text_terms import sentences
+from ullage.search.stemming_and_synonyms import sentences
 
 __all__ = ["NOTHING", "Pair", "self_made", "supervised"]
 

@@ -13,7 +13,7 @@ from pairs import Pair
 from tools import Described
 
 from ullage.search import Document, terms
-from ullage.search.text_terms import aspects
+from ullage.search.stemming_and_synonyms import aspects
 
 __all__ = ["SOURCE", "kinds_of_tools", "phrased"]
 

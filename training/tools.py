@@ -16,7 +16,7 @@ import numpy as np
 from folds import OF_NO_FOLD, fold_of
 
 from ullage.search import Document, document_of, terms
-from ullage.search.text_terms import aspects, parts
+from ullage.search.stemming_and_synonyms import aspects, parts
 from ullage.tool import Tool
 
 __all__ = [

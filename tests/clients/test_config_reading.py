@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.clients.configs import PROGRAMS, ConfigFile, Surroundings, find_program, read_client, read_clients
-from ullage.clients.configs.known_programs import Platform, tools_named_by
+from ullage.clients.configs.config_locations import Platform, tools_named_by
 from ullage.clients.configs.server_entries import read_entry
 
 pytestmark = pytest.mark.requirement("U:scan")

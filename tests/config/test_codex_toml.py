@@ -2,8 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ullage.config.client_configs import read_codex_toml
 from ullage.config.config_file import Page
+from ullage.config.included_files import read_codex_toml
 from ullage.gateway import Rules, Server
 
 pytestmark = pytest.mark.requirement("S1:aggregate")

@@ -7,8 +7,8 @@ import pytest
 
 from approving import examine
 from ullage.config import Flags, Loaded, Places
-from ullage.config.client_configs import read_mcp_json
 from ullage.config.config_file import Page
+from ullage.config.included_files import read_mcp_json
 from ullage.config.ullage_toml import read_ullage_toml
 
 pytestmark = pytest.mark.requirement("U:project", "U:bounded")

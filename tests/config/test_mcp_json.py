@@ -3,8 +3,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ullage.config.client_configs import read_mcp_json
 from ullage.config.config_file import Page
+from ullage.config.included_files import read_mcp_json
 from ullage.config.layers import Layer
 from ullage.gateway import Rules, Server
 

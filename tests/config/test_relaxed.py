@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.config.client_configs import parse_relaxed
+from ullage.config.included_files import parse_relaxed
 from ullage.jsonc import blank_comments
 
 JSON = st.recursive(

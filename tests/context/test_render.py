@@ -3,16 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from ullage.context.window_usage import (
-    Breakdown,
-    ContextUsage,
-    ToolShare,
-    percent,
-    render,
-    render_grid,
-    render_line,
-    tokens,
-)
+from ullage.context import Breakdown, ContextUsage, ToolShare
+from ullage.context.draw_usage import percent, render, render_grid, render_line, tokens
 from ullage.tokens import Method
 
 pytestmark = pytest.mark.requirement("S2:render")

@@ -35,7 +35,7 @@ from ullage.tool import Caller
 from ullage.wire import Identity, Profile, http_app
 from ullage.wire.serve.sdk_server import build_server
 from ullage.wire.serve.stdio import serve_descriptors
-from ullage.wire.upstream import _opened
+from ullage.wire.upstream import _open_peer
 
 FRONT = "ULLAGE_TESTS_FRONT"
 """Names the environment variable that says what serves the client: `core` on pipes, the SDK's server (`sdk`), or a
@@ -156,7 +156,7 @@ async def connect_through_ullage(
     is_modern = spec_version in MODERN_PROTOCOL_VERSIONS
     mode = spec_version if is_modern else "legacy"
     entry = Server(name="behind", transport="stdio", command="in memory")
-    async with _opened(entry, {}, partial(reached, lowlevel), hesitation=3.0 if is_modern else None) as upstream:
+    async with _open_peer(entry, {}, partial(reached, lowlevel), hesitation=3.0 if is_modern else None) as upstream:
         said = upstream.introduction()
         identity = Identity(name=said.name, version=said.version or "", instructions=said.instructions)
         if os.environ[FRONT] == "sdk":

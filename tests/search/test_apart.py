@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ullage.search import terms
 from ullage.search.static_embedder import fold
-from ullage.search.text_terms import apart
+from ullage.search.stemming_and_synonyms import apart
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -1,7 +1,7 @@
 import pytest
 
 from ullage.search import Document
-from ullage.search.text_terms import ASPECTS, asked, aspects, sentences
+from ullage.search.stemming_and_synonyms import ASPECTS, asked, aspects, sentences
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ullage.search import Document, Field, Index, LexicalIndex, Named, terms
 from ullage.search.postings import Postings, count
-from ullage.search.text_terms import wanted
+from ullage.search.stemming_and_synonyms import wanted
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

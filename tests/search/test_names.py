@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ullage.search import Document, HybridIndex, LexicalIndex, Named
 from ullage.search.postings import Lines, Names, Spellings
-from ullage.search.text_terms import parts
+from ullage.search.stemming_and_synonyms import parts
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

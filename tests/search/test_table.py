@@ -14,7 +14,7 @@ from ullage.errors import BadConfiguration
 from ullage.search import Document, load_table, packed
 from ullage.search.load_embedder import read_table
 from ullage.search.static_embedder import Pieces, StaticTable
-from ullage.search.text_terms import aspects
+from ullage.search.stemming_and_synonyms import aspects
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import terms
-from ullage.search.text_terms import _of_word, parts, runs, wanted
+from ullage.search.stemming_and_synonyms import _of_word, parts, runs, wanted
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -22,9 +22,9 @@ from typing import cast
 from ullage.errors import StoreFailed
 from ullage.options import DatabaseSettings
 
-from .client_configs import parse_relaxed, read_codex_toml, read_mcp_json
 from .config_file import Issue, Page, Places, Severity, Stamp, load_toml, project_files, project_folders, stamp_of
 from .entries import FILES, database_file, joined, of_files
+from .included_files import parse_relaxed, read_codex_toml, read_mcp_json
 from .layers import ClientFile, Delegation, Layer, restrictions_of, without_user_only_keys
 from .project_trust import (
     PENDING_KEY,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         need_of,
         restrained,
     )
-    from .text_terms import parts, terms
+    from .stemming_and_synonyms import parts, terms
 else:
     __getattr__ = import_on_use(
         __name__,
@@ -58,9 +58,9 @@ else:
             "load_table": "load_embedder",
             "need_of": "search_index",
             "packed": "document",
-            "parts": "text_terms",
+            "parts": "stemming_and_synonyms",
             "restrained": "search_index",
-            "terms": "text_terms",
+            "terms": "stemming_and_synonyms",
             "unpacked": "document",
         },
     )

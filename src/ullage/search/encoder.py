@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .document import Document, Embedder, WordVectors, words_of
-from .text_terms import apart, asked, aspects
+from .stemming_and_synonyms import apart, asked, aspects
 
 __all__ = ["Encoder", "Network", "Together", "WordPiece"]
 

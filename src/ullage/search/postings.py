@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .document import Document, Field, Named, Reason
-from .text_terms import Wanted, of_run, parts, runs
+from .stemming_and_synonyms import Wanted, of_run, parts, runs
 
 __all__ = [
     "Counted",

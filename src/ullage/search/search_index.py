@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from ullage.options import MOST_USES
 
 from .document import Document, Embedder, Hit, Named, Why, words_of
-from .text_terms import WEAK, Wanted, asked, parts, terms, wanted
+from .stemming_and_synonyms import WEAK, Wanted, asked, parts, terms, wanted
 
 if TYPE_CHECKING:
     from .postings import Names, Postings

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .document import Document
-from .text_terms import apart, asked, aspects
+from .stemming_and_synonyms import apart, asked, aspects
 
 __all__ = ["Pieces", "StaticTable", "fold"]
 

@@ -4,8 +4,8 @@
 not affected; `UndoFolder` carries out such a change and takes it back.
 """
 
+from .config_locations import PROGRAMS, Program, Surroundings, apply_rules, find_program
 from .first_request import ListedServer, first_request_texts, format_definition, format_instructions
-from .known_programs import PROGRAMS, Program, Surroundings, apply_rules, find_program
 from .replace_files import (
     ChangeRecord,
     ClientConfig,

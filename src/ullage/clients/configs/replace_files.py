@@ -31,8 +31,8 @@ from typing import Any, cast
 
 from ullage.start_cache import project_walk
 
+from .config_locations import PROGRAMS, FileRules, Platform, Program, Surroundings, apply_rules
 from .jsonc import edit_jsonc, parse_jsonc
-from .known_programs import PROGRAMS, FileRules, Platform, Program, Surroundings, apply_rules
 from .server_entries import (
     ConfigFile,
     Edit,
