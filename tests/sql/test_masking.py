@@ -308,6 +308,7 @@ def test_any_other_use_of_a_masked_column_is_refused(sql: str):
             (2,),
         ),
         ("mysql", "SELECT `password` FROM `users`", (0,)),
+        ("mysql", "SELECT total FROM orders PARTITION (p0)", ()),
         ("sqlite", 'SELECT "password", [id] FROM "users"', (0,)),
         ("sqlite", "SELECT u.password FROM users u, json_each(u.tags)", (0,)),
         ("tsql", "SELECT TOP 5 [password] FROM [dbo].[users]", (0,)),
@@ -384,6 +385,7 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
         ("mysql", "SELECT id FROM orders FOR SYSTEM_TIME AS OF (SELECT password FROM users LIMIT 1)"),
         ("mysql", "SELECT id FROM users WHERE MATCH (password) AGAINST ('x')"),
         ("mysql", "SELECT password FROM users PROCEDURE ANALYSE()"),
+        ("mysql", "SELECT id FROM users PARTITION (p0)"),
         (
             "sqlite",
             "WITH t(n, p) AS (SELECT id, password FROM users UNION ALL SELECT length(p), p FROM t) SELECT n FROM t",

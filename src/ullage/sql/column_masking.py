@@ -283,9 +283,13 @@ class Lineage:
                 not_understood(node)
             for part in (one for key in _SOURCE_USES for one in _list(node, key)):
                 self._uses(part, scope, ctes)
-            self._skip(_list(node, "partition"))
+            source = Source(name, columns, rowid, hidden, key)
+            if partitions := _list(node, "partition"):
+                # The table may be partitioned by a masked column, and a partition by one value shows it.
+                self.refuse(source.masks, node, "PARTITION")
+                self._skip(partitions)
             self._check_index_hints(node, ctes)
-            scope.add(Source(name, columns, rowid, hidden, key))
+            scope.add(source)
         for inner in (*_list(node, "joins"), *_list(node, "laterals")):
             self._add(inner, scope, ctes)
 
