@@ -20,7 +20,7 @@ from ullage.context.identifiers import (
     write,
     write_value,
 )
-from ullage.context.word_kinds import Kind, kind_of
+from ullage.context.structured_text import Kind, kind_of
 from ullage.messages import Media, Message, Text, Thinking, ToolResult, Unknown
 from ullage.models import shipped
 from ullage.tokens import Meter, drain

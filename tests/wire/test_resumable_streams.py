@@ -19,7 +19,7 @@ from ullage.gateway import Server
 from ullage.testing import FakeSource
 from ullage.tool import Call, Reply, Tool
 from ullage.wire import Address, Identity, Profile, Shutdown, listen, serve_http, single
-from ullage.wire.serve.resumable_streams import KeptMessages, SessionEvents
+from ullage.wire.serve.asgi_app import KeptMessages, SessionEvents
 from ullage.wire.upstream import open_upstream
 from wire.test_remote import listening, until
 

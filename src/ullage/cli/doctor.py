@@ -34,7 +34,6 @@ from ullage.sql import DIALECTS, DatabaseSettings, dialect_of
 from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
 
-from .definition_report import entries_of, find_server_flags, find_unmatched_patterns, kept_back, report_lines
 from .load_settings import (
     add_flags,
     check,
@@ -61,6 +60,7 @@ from .output import (
     yellow,
 )
 from .status import doubled_lines, read_installed
+from .tools import entries_of, find_server_flags, find_unmatched_patterns, kept_back, report_lines
 
 __all__ = [
     "DatabaseCheck",

@@ -15,9 +15,9 @@ from ullage.gateway import Explained, signature
 from ullage.search import Named, Reason, parts, terms
 from ullage.tool import Call, Json, Tool
 
-from .definition_report import without_ullage
 from .load_settings import add_flags, caller_of, read, say, with_gateway
 from .output import NO_SERVERS, bold, dim, emit, emit_json, how_many, page, without_name
+from .tools import without_ullage
 
 __all__ = ["arguments", "find_explanation", "run", "why_json", "why_lines"]
 

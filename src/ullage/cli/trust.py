@@ -19,7 +19,6 @@ from ullage.config.project_trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource, UnreadableFile
 from ullage.tool import Json
 
-from .definition_report import accept_definitions, report_lines
 from .load_settings import (
     add_flags,
     approve,
@@ -32,6 +31,7 @@ from .load_settings import (
 )
 from .output import bold, dim, emit, emit_json, plain, say, short_path
 from .scan import review_command
+from .tools import accept_definitions, report_lines
 
 __all__ = ["arguments", "run"]
 

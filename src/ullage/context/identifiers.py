@@ -26,7 +26,7 @@ from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult,
 from ullage.tokens import Steps, drain
 from ullage.tool import Json
 
-from .structured_text import read_structure
+from .structured_text import Kind, kind_of, read_structure
 from .structured_values import (
     MARK,
     count_objects,
@@ -39,7 +39,6 @@ from .structured_values import (
     write_value,
 )
 from .tool_pairs import is_marked, split_note
-from .word_kinds import Kind, kind_of
 
 __all__ = [
     "LONGEST",

@@ -22,9 +22,8 @@ from ullage.tokens import Steps
 from ullage.tool import Json
 
 from .outline_text import HEADING
-from .structured_text import Line, read_structure
+from .structured_text import Kind, Line, kind_of, read_structure
 from .tool_pairs import Call, is_gap, is_marked, is_placeholder, pair, split_note
-from .word_kinds import Kind, kind_of
 
 __all__ = [
     "MARK",
