@@ -1,7 +1,7 @@
 """Documents, embedders, hits and the index protocol.
 
 A `Document` is the text of one tool, field by field. The weights of fields are in `postings`, the splitting into terms
-in `text_terms`. A broken schema never raises: what cannot be read is not searched.
+in `stemming_and_synonyms`. A broken schema never raises: what cannot be read is not searched.
 
 An `Embedder` is the interface of a model of meaning: the table that ships with the package, or a neural encoder.
 Vectors of documents are stored beyond a process; those of another edition cannot be compared with the queries of this

@@ -9,7 +9,8 @@ arithmetic.
 
 `Postings` scores by BM25F: a term counts by its rarity, by the fields in which it occurs and by how little else these
 contain (Robertson, Zaragoza, Taylor, "Simple BM25 extension to multiple weighted fields", 2004). Everything that does
-not depend on the query is computed beforehand; a query only adds up. Immutable. Terms are defined in `text_terms`.
+not depend on the query is computed beforehand; a query only adds up. Immutable. Terms are defined in
+`stemming_and_synonyms`.
 
 A query that gives a tool's name must find the tool, however it is spelt and whatever else scores well: `createIssue`,
 `create-issue`, `github.create_issue`, `mcp__github__create_issue`, or the beginning of it. `Names` matches names only,

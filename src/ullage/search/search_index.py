@@ -7,7 +7,7 @@ documents.
 
 `LexicalIndex` finds by words alone. Its documents can change: it is rebuilt for the first query after a change, and
 keeps what was counted of unchanged documents. Pure and deterministic; equal scores keep the order in which documents
-were added. Words are scored in `postings`, and terms are defined in `text_terms`.
+were added. Words are scored in `postings`, and terms are defined in `stemming_and_synonyms`.
 
 `Uses` learns which tools were called after which queries. Of a query only its significant terms are stored, and of
 these only those that occur in the catalogue: the user's own names, numbers and secrets are in no tool's definition. A

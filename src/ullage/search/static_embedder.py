@@ -37,8 +37,8 @@ _REMEMBERED = 32_768
 
 
 def fold(text: str) -> str:
-    """Remove differences in width and accent. Unlike the folding of `text_terms`, it removes Japanese voicing marks
-    too."""
+    """Remove differences in width and accent. Unlike the folding of `stemming_and_synonyms`, it also removes Japanese
+    voicing marks."""
     if text.isascii():
         return text
     bare = (letter for letter in apart(text, "NFKD") if not unicodedata.category(letter).startswith("M"))
