@@ -820,7 +820,7 @@ TELEMETRY = (
     Key(
         name="export",
         kind=FLAG,
-        means="Whether to send traces and metrics. If `true` without `endpoint`, the `OTEL_` variables set the address.",
+        means="Send traces and metrics. If `true` without `endpoint`, the `OTEL_` variables set the address.",
         default="true if `endpoint` is set, else false",
     ),
     Key(name="headers", kind=PAIRS, means='HTTP headers of each request, such as a key: `{ api-key = "${KEY}" }`.'),
