@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         type=int,
         default=1_000,
-        help="maximum number of events, the latest (default: 1000)",
+        help="show at most this many events, the latest ones (default: 1000)",
     )
     parser.add_argument("--timezone", metavar="ZONE", help="time zone of the days (default: this machine's)")
     parser.add_argument("--store", metavar="URL", help="store to read (default: that of the settings)")

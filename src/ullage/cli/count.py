@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="files or folders, without hidden entries and links; - or nothing: standard input",
+        help="files or folders, without hidden entries and links; - or no FILE: standard input",
     )
     parser.add_argument(
         "--model",

@@ -673,7 +673,7 @@ HANDLING = (
 """The keys of a server that concern its results."""
 SERVER = (
     Key(name="command", kind=TEXT, means="The program to start. Either this or `url`."),
-    Key(name="args", kind=LINES, means="Its arguments.", field="arguments"),
+    Key(name="args", kind=LINES, means="The arguments of `command`.", field="arguments"),
     Key(
         name="env",
         kind=PAIRS,
@@ -690,7 +690,7 @@ SERVER = (
     Key(
         name="cwd",
         kind=TEXT,
-        means="The folder in which it is started, relative to this file's folder; `~` is allowed.",
+        means="The folder in which the server is started, relative to this file's folder; `~` is allowed.",
         default="Ullage's own",
         field="directory",
     ),
@@ -725,7 +725,7 @@ SERVER = (
     Key(
         name="prefix",
         kind=PREFIX,
-        means="The text before its tools' names (`prefix__tool`); empty for none.",
+        means="The text before the names of the server's tools (`prefix__tool`); empty for none.",
         default="the server's name",
     ),
     Key(
@@ -737,7 +737,7 @@ SERVER = (
     Key(
         name="start_timeout",
         kind=SECONDS,
-        means="Seconds within which it must answer its first request.",
+        means="Seconds within which the server must answer its first request.",
         default="60",
     ),
     Key(
@@ -749,7 +749,7 @@ SERVER = (
     Key(
         name="idle_timeout",
         kind=SECONDS,
-        means="Seconds without a call after which it is stopped; it is started again when needed.",
+        means="Seconds without a call after which the server is stopped; it is started again when needed.",
         default="never",
     ),
     _ALLOW,
@@ -820,7 +820,7 @@ TELEMETRY = (
     Key(
         name="export",
         kind=FLAG,
-        means="Whether they are sent. With `true` and no `endpoint`, the `OTEL_` variables set the address.",
+        means="Send traces and metrics. If `true` without `endpoint`, the `OTEL_` variables set the address.",
         default="true if `endpoint` is set, else false",
     ),
     Key(name="headers", kind=PAIRS, means='HTTP headers of each request, such as a key: `{ api-key = "${KEY}" }`.'),
