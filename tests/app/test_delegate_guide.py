@@ -78,7 +78,7 @@ async def test_the_python_of_the_guide_runs(work: Path, monkeypatch: pytest.Monk
         reply = await DelegateSource(delegate=again).call(Call(tool="delegate.run", arguments={"prompt": "hi"}))
         found["result"] = {"_meta": dict(reply.meta)}
         await _run(meta, found)
-        assert found["said"] == reply.meta[DELEGATE]
+        assert found["delegate_meta"] == reply.meta[DELEGATE]
 
 
 async def _run(block: str, found: dict[str, Any]) -> None:

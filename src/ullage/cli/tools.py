@@ -1,8 +1,6 @@
 """List the tools of every server behind Ullage, with what their definitions cost in every request.
 
-A server is started only if its tools are not known yet. `trust`, `doctor` and `find` use the functions for changed
-definitions, flags and tokens too, so that the figures of all commands agree. Everything a server wrote is printed with
-control, bidirectional and invisible characters spelled out.
+A server is started only if its tools are not known yet.
 """
 
 import argparse
@@ -330,6 +328,10 @@ def _json(seen: _Listing, server: str | None) -> dict[str, Json]:
         "first_request": {"without": seen.without, "surface": seen.surface, "instructions": seen.instructed},
         "approximationMethod": "o200k_base",
     }
+
+
+# `trust`, `doctor` and `find` use the functions below too, so that the figures of all commands agree. Everything a server
+# wrote is printed with control, bidirectional and invisible characters spelled out.
 
 
 def find_change_flags(change: DefinitionChange) -> "tuple[Flag, ...]":
