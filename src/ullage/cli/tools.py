@@ -330,8 +330,8 @@ def _json(seen: _Listing, server: str | None) -> dict[str, Json]:
     }
 
 
-# `trust`, `doctor` and `find` use the functions below too, so that the figures of all commands agree. Everything a server
-# wrote is printed with control, bidirectional and invisible characters spelled out.
+# `trust`, `doctor` and `find` use the functions below too, so that the figures of all commands agree. Everything that a
+# server wrote is printed with control, bidirectional and invisible characters spelled out.
 
 
 def find_change_flags(change: DefinitionChange) -> "tuple[Flag, ...]":
