@@ -157,7 +157,7 @@ async def test_one_process_remembers_from_call_to_call(era: str, world: World):
 def test_the_doctor_finds_nothing_wrong_with_a_server(server: str, world: World):
     done = run(world, "doctor", server)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{server}  well" in done.stdout
+    assert f"{server}  ok" in done.stdout
 
 
 def test_what_the_servers_cost_is_shown_and_adds_up(world: World):
