@@ -366,7 +366,7 @@ async def test_a_question_finds_the_section_that_answers_it():
     for question, page in {
         "how do I give an agent a PostgreSQL database": "sql.md",
         "mask a column with passwords": "sql.md",
-        "how accurate is a count of tokens": "counting.md",
+        "how sure is a count": "counting.md",
         "read more of a result that was cut": "results.md",
     }.items():
         places = (await retriever.search(Query(text=question))).places
