@@ -13,8 +13,7 @@ by placeholders:
 - numbers before a noun for something that servers count, such as `12 files` or `12 open issues`, and after it
   (`files: 12`).
 
-In `default` and `examples` the folders and ports are replaced, and a date, time or UUID where it is the whole value.
-Everything else
+In `default` and `examples` the folders are replaced, and a date or time where it is the whole value. Everything else
 counts to the letter: names, types, enums, bounds, patterns, annotations, and keys unknown to this version.
 
 Each placeholder stands for a closed form (digits, hex digits, calendar words, or a path that this machine already has),
@@ -184,12 +183,10 @@ def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
 
 
 def _normalised_example(value: Json, places: Places) -> Json:
-    """Normalise an example value: replace only a folder of this machine, a port of the local host, or a whole value
-    that is a date, a time or a UUID."""
+    """Normalise an example value: replace only a folder of this machine, or a whole value that is a date or time. An
+    identifier or a port may decide whom a call reaches."""
     if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
-        if _MOMENT.fullmatch(value):
-            return "<time>"
-        return "<uuid>" if _UUID.fullmatch(value) else _LOCAL_PORT.sub(r"\1:<port>", places.replace(value))
+        return "<time>" if _MOMENT.fullmatch(value) else places.replace(value)
     if isinstance(value, list):
         return [_normalised_example(one, places) for one in value]
     return {key: _normalised_example(one, places) for key, one in value.items()} if isinstance(value, dict) else value
